@@ -3,6 +3,7 @@
 
 import type * as coordination from 'kubernetes-types/coordination/v1';
 import type * as core from 'kubernetes-types/core/v1';
+import type * as discovery from 'kubernetes-types/discovery/v1';
 import type { ObjectMeta } from 'kubernetes-types/meta/v1';
 
 /** Metadata of an object that has been stored: the server fills these. */
@@ -44,6 +45,19 @@ export type PodCondition = core.PodCondition & {
 export type Node = Stored<core.Node>;
 export type NodeStatus = core.NodeStatus;
 export type Service = Stored<core.Service>;
+export type Endpoints = Stored<core.Endpoints>;
+export interface EndpointHints {
+  forZones?: { name: string }[];
+  /** KEP-3015. */
+  forNodes?: { name: string }[];
+}
+export type Endpoint = Omit<discovery.Endpoint, 'hints'> & {
+  hints?: EndpointHints;
+};
+export type EndpointSlice = Omit<discovery.EndpointSlice, 'metadata' | 'endpoints'> & {
+  metadata: StoredMeta;
+  endpoints?: Endpoint[];
+};
 export type ConfigMap = Stored<core.ConfigMap>;
 export type Secret = Stored<core.Secret>;
 export type Event = core.Event;

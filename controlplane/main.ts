@@ -10,6 +10,9 @@ import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { AttachDetachController } from './attacher/attach-detach.ts';
 import { DeploymentController } from './controllers/deployment/deployment.ts';
+import { EndpointsController } from './controllers/endpoints/endpoints.ts';
+import { EndpointSliceController } from './controllers/endpointslice/endpointslice.ts';
+import { EndpointSliceMirroringController } from './controllers/endpointslice-mirroring/endpointslice-mirroring.ts';
 import { GarbageCollector } from './controllers/garbage-collector/garbage-collector.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
@@ -82,6 +85,9 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     new GarbageCollector(contextOf(managerClient, 'garbage-collector-controller'), informers),
     new DeploymentController(contextOf(managerClient, 'deployment-controller'), informers),
     new ReplicaSetController(contextOf(managerClient, 'replicaset-controller'), informers),
+    new EndpointSliceController(contextOf(managerClient, 'endpoint-slice-controller'), informers),
+    new EndpointsController(contextOf(managerClient, 'endpoint-controller'), informers),
+    new EndpointSliceMirroringController(contextOf(managerClient, 'endpoint-slice-mirroring-controller'), informers),
     new VolumeBinder(contextOf(managerClient, 'persistentvolume-controller'), informers),
     new AttachDetachController(contextOf(managerClient, 'attachdetach-controller'), informers),
     new VolumeProtection(manager, informers),

@@ -8,7 +8,7 @@ import { type Query, resourcePath } from '../client/paths.ts';
 import type { EventSubject } from '../client/recorder.ts';
 import { type ListWatcher, Reflector } from '../client/reflector.ts';
 import type { Identified, ReadableStore } from '../client/store.ts';
-import type { ConfigMap, Lease, Node, Pod, Stored } from '../client/types.ts';
+import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service, Stored } from '../client/types.ts';
 import type { WorkQueue } from '../client/workqueue.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
@@ -68,6 +68,9 @@ export class Informers {
   readonly csiNodes: ReadableStore<CsiNode>;
   readonly volumeAttachments: ReadableStore<VolumeAttachment>;
   readonly csiStorageCapacities: ReadableStore<CsiStorageCapacity>;
+  readonly services: ReadableStore<Service>;
+  readonly endpoints: ReadableStore<Endpoints>;
+  readonly endpointSlices: ReadableStore<EndpointSlice>;
   readonly replicaSets: ReadableStore<ReplicaSet>;
   readonly deployments: ReadableStore<Deployment>;
 
@@ -114,6 +117,9 @@ export class Informers {
     this.csiNodes = storage('csinodes');
     this.volumeAttachments = storage('volumeattachments');
     this.csiStorageCapacities = storage('csistoragecapacities');
+    this.services = core('services');
+    this.endpoints = core('endpoints');
+    this.endpointSlices = informer('endpointslices', resourcePath('discovery.k8s.io/v1', 'endpointslices'));
     const apps = <T extends Identified>(plural: string) => informer<T>(plural, resourcePath('apps/v1', plural));
     this.replicaSets = apps('replicasets');
     this.deployments = apps('deployments');

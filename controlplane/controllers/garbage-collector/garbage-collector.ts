@@ -8,7 +8,15 @@ import { type Change, type Identified, objectKey, type ReadableStore } from '../
 import { WorkQueue } from '../../../client/workqueue.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import type { Controller, ControllerContext, Informers } from '../../runtime.ts';
-import { DEPLOYMENT, pathOf, REPLICA_SET, type WorkloadKind } from '../shared/objects.ts';
+import {
+  DEPLOYMENT,
+  ENDPOINT_SLICE,
+  ENDPOINTS,
+  pathOf,
+  REPLICA_SET,
+  SERVICE,
+  type WorkloadKind,
+} from '../shared/objects.ts';
 import { POD } from '../shared/pods.ts';
 import {
   type Action,
@@ -20,7 +28,7 @@ import {
   waitsForDependents,
 } from './decide.ts';
 
-type Needed = Pick<Informers, 'pods' | 'replicaSets' | 'deployments'>;
+type Needed = Pick<Informers, 'pods' | 'replicaSets' | 'deployments' | 'services' | 'endpoints' | 'endpointSlices'>;
 
 interface Watched {
   readonly kind: WorkloadKind;
@@ -55,6 +63,9 @@ export class GarbageCollector implements Controller {
       { kind: POD, store: informers.pods },
       { kind: REPLICA_SET, store: informers.replicaSets },
       { kind: DEPLOYMENT, store: informers.deployments },
+      { kind: SERVICE, store: informers.services },
+      { kind: ENDPOINTS, store: informers.endpoints },
+      { kind: ENDPOINT_SLICE, store: informers.endpointSlices },
     ];
     this.#watched = new Map(watched.map((each) => [each.kind.plural, each]));
     const follow = <T extends Identified>(kind: WorkloadKind, store: ReadableStore<T>): void => {
@@ -65,6 +76,9 @@ export class GarbageCollector implements Controller {
     follow(POD, informers.pods);
     follow(REPLICA_SET, informers.replicaSets);
     follow(DEPLOYMENT, informers.deployments);
+    follow(SERVICE, informers.services);
+    follow(ENDPOINTS, informers.endpoints);
+    follow(ENDPOINT_SLICE, informers.endpointSlices);
   }
 
   #changed(kind: WorkloadKind, change: Change<Identified>): void {

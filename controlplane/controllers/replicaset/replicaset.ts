@@ -2,7 +2,7 @@
 // lags from making it create or delete twice.
 
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
-import { ApiError, isNotFound } from '../../../client/errors.ts';
+import { isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import { type Change, objectKey } from '../../../client/store.ts';
 import type { Pod } from '../../../client/types.ts';
@@ -11,6 +11,7 @@ import { errorMessage } from '../../../lib/errors.ts';
 import type { Controller, ControllerContext, Informers } from '../../runtime.ts';
 import { claim } from '../shared/claim.ts';
 import { Expectations } from '../shared/expectations.ts';
+import { isNamespaceTerminating } from '../shared/namespace-terminating.ts';
 import { controllerReference, pathOf, REPLICA_SET, type ReplicaSet, replicasOf, subjectOf } from '../shared/objects.ts';
 import { controllerOf, OwnerIndex, selects } from '../shared/owners.ts';
 import { isActive, POD, podFromTemplate } from '../shared/pods.ts';
@@ -179,9 +180,4 @@ export class ReplicaSetController implements Controller {
 
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(errorMessage(error));
-}
-
-function isNamespaceTerminating(error: unknown): boolean {
-  const causes = error instanceof ApiError ? (error.status.details?.causes ?? []) : [];
-  return causes.some(({ reason }) => reason === 'NamespaceTerminating');
 }

@@ -27,6 +27,13 @@ export interface WorkloadKind {
 
 export const APPS_V1 = 'apps/v1';
 export const REPLICA_SET: WorkloadKind = { apiVersion: APPS_V1, kind: 'ReplicaSet', plural: 'replicasets' };
+export const SERVICE: WorkloadKind = { apiVersion: 'v1', kind: 'Service', plural: 'services' };
+export const ENDPOINTS: WorkloadKind = { apiVersion: 'v1', kind: 'Endpoints', plural: 'endpoints' };
+export const ENDPOINT_SLICE: WorkloadKind = {
+  apiVersion: 'discovery.k8s.io/v1',
+  kind: 'EndpointSlice',
+  plural: 'endpointslices',
+};
 export const DEPLOYMENT: WorkloadKind = { apiVersion: APPS_V1, kind: 'Deployment', plural: 'deployments' };
 
 interface Named {

@@ -1,7 +1,7 @@
 // What a controller is tested in: stores for its informers, a client and a recorder that remember, and a virtual clock.
 
 import { Store } from '../../../client/store.ts';
-import type { ConfigMap, Lease, Node, Pod } from '../../../client/types.ts';
+import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service } from '../../../client/types.ts';
 import type { Deployment, ReplicaSet } from '../../../controlplane/controllers/shared/objects.ts';
 import { type Controller, type Namespace, runController, type ServiceAccount } from '../../../controlplane/runtime.ts';
 import { FakeClient } from '../../support/fake-client.ts';
@@ -40,6 +40,9 @@ export function environment() {
     defaultServiceAccounts: new Store<ServiceAccount>(),
     rootCaConfigMaps: new Store<ConfigMap>(),
     nodeLeases: new Store<Lease>(),
+    services: new Store<Service>(),
+    endpoints: new Store<Endpoints>(),
+    endpointSlices: new Store<EndpointSlice>(),
     replicaSets: new Store<ReplicaSet>(),
     deployments: new Store<Deployment>(),
     ...storageStores(),
