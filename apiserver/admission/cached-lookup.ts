@@ -52,6 +52,11 @@ export class CachedLookup implements ObjectLookup {
     return (objects.get(namespace) ?? NONE).values();
   }
 
+  having(group: string, plural: string, namespace: string, field: string, value: string): Iterable<KubeObject> {
+    if (CACHED.includes(`${group}/${plural}`)) return this.each(group, plural, namespace);
+    return this.#registry.lookup.having(group, plural, namespace, field, value);
+  }
+
   #objects(group: string, plural: string): Objects | undefined {
     const resource = `${group}/${plural}`;
     const known = this.#cached.get(resource);

@@ -44,7 +44,7 @@ export function isOn(pod: KubeObject | undefined, node: string): boolean {
 function usedByOwnPod(node: string, request: Attributes, lookup: ObjectLookup): boolean {
   const { group, resource, namespace, name } = request;
   // The first pod usually matches; a node may have a hundred, and sends requests for each of them.
-  for (const pod of lookup.each('', 'pods', namespace)) {
+  for (const pod of lookup.having('', 'pods', namespace, 'spec.nodeName', node)) {
     if (isOn(pod, node) && refersTo(pod, group, resource, name)) return true;
   }
   return false;

@@ -57,6 +57,11 @@ export interface ObjectLookup {
   list(group: string, plural: string): readonly KubeObject[];
   /** The objects of one namespace, read lazily. Nothing may be written during the iteration. */
   each(group: string, plural: string, namespace: string): Iterable<KubeObject>;
+  /**
+   * Those of them whose field has the value, as far as the field is indexed (`indexedFields`): where it is not, others are
+   * among them.
+   */
+  having(group: string, plural: string, namespace: string, field: string, value: string): Iterable<KubeObject>;
 }
 
 /**
@@ -154,6 +159,8 @@ export interface ResourceStrategy {
   readonly dependents?: 'none' | 'orphan';
   /** Field selectors besides metadata.name and metadata.namespace. */
   readonly selectableFields?: Readonly<Record<string, (object: KubeObject) => string>>;
+  /** Those of them by which few of many objects are looked up again and again. */
+  readonly indexedFields?: readonly string[];
   /** How kubectl get prints it. Default: Name and Age. */
   readonly table?: {
     readonly columns: readonly TableColumn[];

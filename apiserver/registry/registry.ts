@@ -4,6 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { AdmissionChain } from '../admission/chain.ts';
 import type { Caller } from '../auth/attributes.ts';
 import { type Authorizer, NO_AUTHORIZER } from '../auth/authorizer.ts';
@@ -13,9 +14,16 @@ import { RowTable } from '../kinds/rows.ts';
 import { objectTooLarge } from '../limits.ts';
 import type { CheckBody } from '../ports.ts';
 import { parseObject } from '../storage/change.ts';
-import { type ObjectKey, type ObjectStore, ObjectTooLargeError, type StoredObject } from '../storage/object-store.ts';
+import {
+  type Name,
+  type ObjectKey,
+  type ObjectStore,
+  ObjectTooLargeError,
+  type StoredObject,
+} from '../storage/object-store.ts';
 import { ContinueTokens } from './continue.ts';
-import { FanOut } from './fan-out.ts';
+import { FanOut, type RequiredValue } from './fan-out.ts';
+import { FieldIndexes } from './field-index.ts';
 
 export type { Caller } from '../auth/attributes.ts';
 
@@ -80,6 +88,7 @@ export interface RegistryParts {
 export class Registry {
   readonly store: ObjectStore;
   readonly fanOut: FanOut;
+  readonly #indexes: FieldIndexes;
   readonly clock: Clock;
   readonly checkBody: CheckBody;
   readonly rows: RowTable;
@@ -91,6 +100,7 @@ export class Registry {
   constructor(parts: RegistryParts) {
     this.store = parts.store;
     this.fanOut = new FanOut(parts.store);
+    this.#indexes = new FieldIndexes(parts.store);
     this.clock = parts.clock;
     this.checkBody = parts.checkBody;
     this.rows = parts.kinds instanceof RowTable ? parts.kinds : new RowTable(parts.kinds);
@@ -179,7 +189,31 @@ export class Registry {
     },
     each: (group, plural, namespace) =>
       this.hasRow(group, plural) ? this.#each(this.rowOf(group, plural), namespace) : [],
+    having: (group, plural, namespace, field, value) =>
+      this.hasRow(group, plural) ? this.#having(this.rowOf(group, plural), namespace, field, value) : [],
   };
+
+  *#having(row: ResourceKind, namespace: string, field: string, value: string): Iterable<KubeObject> {
+    const read = getOwn(row.strategy.selectableFields, field);
+    const names = read === undefined ? undefined : this.namesWith(row, { field, value, read }, namespace);
+    if (names === undefined) {
+      yield* this.#each(row, namespace);
+      return;
+    }
+    for (const { name } of names) {
+      const stored = this.find(row, namespace, name);
+      if (stored !== undefined) yield this.parse(row, stored);
+    }
+  }
+
+  /**
+   * The objects whose field has the value now, by namespace and name; undefined where the field has no index, or the index is
+   * of no use.
+   */
+  namesWith(row: ResourceKind, required: RequiredValue, namespace?: string): readonly Name[] | undefined {
+    if (row.storedAs !== undefined || row.strategy.indexedFields?.includes(required.field) !== true) return undefined;
+    return this.#indexes.names(this.resource(row), required, namespace);
+  }
 
   *#each(row: ResourceKind, namespace: string): Iterable<KubeObject> {
     for (const stored of this.store.scan(this.resource(row), namespace)) yield this.parse(row, stored);

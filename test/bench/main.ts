@@ -5,7 +5,8 @@
 //   npm run bench -- [--minutes 5] [--burst 30] [--probed 100] [--idle 110] [--json FILE]
 //                                            minutes: for starts and bursts together, from when the labs run
 //   npm run bench -- --full-node             with large ConfigMaps and Secrets on all pods: two minutes more
-//   npm run bench -- --only starts,bursts    parts of it: starts, bursts, lifecycle, volumes
+//   npm run bench -- --only starts,bursts    parts of it: starts, bursts, lifecycle, volumes, apiserver
+//   npm run bench -- --only apiserver [--pods 10000]  the API server beside its raw store: needs no containerd
 //   npm run bench -- --with FILE             adds the samples of an earlier run's --json FILE; more than once for more
 //   npm run bench -- --tricks [--pairs 30]   what each trick saves, and nothing else
 //   npm run bench -- --root DIR              with the labs on another disk, one with a journal: see disk.ts
@@ -26,6 +27,7 @@ import { guard } from '../../lib/guardian.ts';
 import { TRICKS_VARIABLE } from '../../lib/tricks.ts';
 import { startContainerd } from '../e2e/support/containerd.ts';
 import { BUSYBOX, importLabImages } from '../e2e/support/images.ts';
+import { measureApiServer } from './apiserver/measure.ts';
 import { measureBursts } from './bursts.ts';
 import { diskOf } from './disk.ts';
 import { Floor, readTemplate } from './floor.ts';
@@ -46,9 +48,12 @@ const TEMPLATE = { image: BUSYBOX, command: COMMAND };
 const NAMESPACE = 'bench';
 const FLOOR_BRIDGE = 'nodeletfloor0';
 const FLOOR_CGROUP = '/nodelet-floor';
+const PARTS: readonly string[] = ['starts', 'bursts', 'lifecycle', 'volumes', 'apiserver'];
 /** Of what is measured a fixed number of times. */
 const RUNS = 10;
 const PERIODS = 3;
+/** For the rounds of the API server and its store. */
+const API_SERVER_MS = 60_000;
 
 const { values } = parseArgs({
   options: {
@@ -56,19 +61,21 @@ const { values } = parseArgs({
     burst: { type: 'string', default: '30' },
     probed: { type: 'string', default: '100' },
     idle: { type: 'string', default: '110' },
+    pods: { type: 'string', default: '10000' },
     json: { type: 'string' },
     'full-node': { type: 'boolean', default: false },
     tricks: { type: 'boolean', default: false },
     pairs: { type: 'string', default: '30' },
     root: { type: 'string' },
-    only: { type: 'string', default: 'starts,bursts,lifecycle,volumes' },
+    only: { type: 'string', default: PARTS.join() },
     with: { type: 'string', multiple: true, default: [] },
   },
 });
 const parts = new Set(values.only.split(','));
 for (const part of parts) {
-  if (!['starts', 'bursts', 'lifecycle', 'volumes'].includes(part)) throw new UserError(`--only: no part "${part}"`);
+  if (!PARTS.includes(part)) throw new UserError(`--only: no part "${part}"`);
 }
+const needsContainerd = PARTS.some((part) => part !== 'apiserver' && parts.has(part)) || values['full-node'];
 const minutesMs = Number(values.minutes) * 60_000;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
@@ -247,6 +254,11 @@ async function lifecycleFigures(root: string): Promise<Measured> {
   };
 }
 
+/** From a server of its own, without agents. */
+async function apiServerFigures(root: string): Promise<Measured> {
+  return measureApiServer({ root, pods: Number(values.pods), least: 10, most: 40, ms: API_SERVER_MS, say });
+}
+
 async function fullNodeFigures(root: string): Promise<Measured> {
   const { pods, megabytes, peakRssMiB, idleRssMiB } = await measureFullNode({
     root,
@@ -265,7 +277,7 @@ async function fullNodeFigures(root: string): Promise<Measured> {
 }
 
 async function machine(loadBefore: number, root: string): Promise<Machine> {
-  const version = await execOk('containerd', ['--version']);
+  const version = needsContainerd ? await execOk('containerd', ['--version']) : '- - none';
   return {
     cpu: cpus()[0]?.model.trim() ?? 'unknown CPU',
     cores: cpus().length,
@@ -284,6 +296,7 @@ async function measureAll(root: string): Promise<Figures> {
   if (['starts', 'bursts', 'lifecycle'].some((part) => parts.has(part))) found.push(await podFigures(root));
   if (parts.has('lifecycle')) found.push(await lifecycleFigures(join(root, 'lifecycle', 'lab')));
   if (parts.has('volumes')) found.push(await volumeFigures(join(root, 'csi')));
+  if (parts.has('apiserver')) found.push(await apiServerFigures(join(root, 'apiserver')));
   if (values['full-node']) found.push(await fullNodeFigures(join(root, 'full', 'lab')));
   say(`${((performance.now() - began) / 60_000).toFixed(1)} minutes`);
   return {

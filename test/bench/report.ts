@@ -32,7 +32,7 @@ export interface Row {
 /** Anything but times. */
 export interface Amount {
   readonly name: string;
-  readonly unit: 'MiB' | '% of a core' | '% of the CPU' | 'containers';
+  readonly unit: 'ms' | 'MiB' | '% of a core' | '% of the CPU' | 'containers';
   readonly samples: readonly number[];
   /** The largest of the samples counts; else the median. */
   readonly peak?: boolean;
@@ -130,7 +130,7 @@ export function renderReport(figures: Figures): string {
     '',
     ...goals(figures).map(
       ({ reached, name, value, unit, range: of, limit }) =>
-        `- ${reached ? 'reached' : 'NOT reached'}: ${name} ${value.toFixed(2)} ${unit}, ${range(of, 2)} (to reach with all of it: ≤ ${limit} ${unit})`,
+        `- ${reached ? 'reached' : 'NOT reached'}: ${name} ${value.toFixed(2)} ${unit}, ${range(of, 2)} (to reach with all of it: ≤ ${Number(limit.toFixed(2))} ${unit})`,
     ),
   ].join('\n');
 }

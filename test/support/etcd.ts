@@ -32,19 +32,22 @@ export class Etcd {
   readonly #directory: string;
   readonly #peer: string;
   readonly #tls: EtcdTls | undefined;
+  readonly #fsync: boolean;
   #process: ChildProcess | undefined;
 
-  private constructor(url: string, peer: string, tls: EtcdTls | undefined) {
+  private constructor(url: string, peer: string, tls: EtcdTls | undefined, fsync: boolean) {
     this.url = url;
+    this.#fsync = fsync;
     this.#peer = peer;
     this.#tls = tls;
     this.#directory = mkdtempSync(join(tmpdir(), 'nodelet-etcd-'));
   }
 
-  static async start(tls?: EtcdTls): Promise<Etcd> {
+  /** `fsync`: whether a write is on the disk before it is answered, as in a real cluster. */
+  static async start(tls?: EtcdTls, fsync = false): Promise<Etcd> {
     const scheme = tls === undefined ? 'http' : 'https';
     const [port, peer] = [await freePort(), await freePort()];
-    const etcd = new Etcd(`${scheme}://127.0.0.1:${port}`, `http://127.0.0.1:${peer}`, tls);
+    const etcd = new Etcd(`${scheme}://127.0.0.1:${port}`, `http://127.0.0.1:${peer}`, tls, fsync);
     await etcd.run();
     return etcd;
   }
@@ -53,7 +56,8 @@ export class Etcd {
   async run(url = this.url): Promise<void> {
     const tls = this.#tls;
     const flags = [
-      ...['--data-dir', join(this.#directory, 'data'), '--unsafe-no-fsync', '--name', 'test', '--log-level', 'error'],
+      ...['--data-dir', join(this.#directory, 'data'), '--name', 'test', '--log-level', 'error'],
+      ...(this.#fsync ? [] : ['--unsafe-no-fsync']),
       ...['--listen-client-urls', url, '--advertise-client-urls', url],
       ...['--listen-peer-urls', this.#peer, '--initial-advertise-peer-urls', this.#peer],
       ...['--initial-cluster', `test=${this.#peer}`],
@@ -68,6 +72,10 @@ export class Etcd {
       const health = await this.ctlAt(url, 'endpoint', 'health', '--dial-timeout', '1s', '--command-timeout', '1s');
       if (health.code === 0) return;
     }
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? -1;
   }
 
   ctlAt(url: string, ...args: string[]): ReturnType<typeof exec> {

@@ -105,6 +105,7 @@ export const pods = defineKind({
       'status.podIP': (object) => podOf(object).status?.podIPs?.[0]?.ip ?? podOf(object).status?.podIP ?? '',
       'status.nominatedNodeName': (object) => podOf(object).status?.nominatedNodeName ?? '',
     },
+    indexedFields: ['spec.nodeName'],
     table: podTable,
   },
 });

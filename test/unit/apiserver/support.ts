@@ -51,6 +51,7 @@ export const pods: ResourceKind = {
         : [],
     gracePeriodSeconds: (object, requested) => (spec(object)['nodeName'] === undefined ? 0 : (requested ?? 30)),
     selectableFields: { 'spec.nodeName': (object) => String(spec(object)['nodeName'] ?? '') },
+    indexedFields: ['spec.nodeName'],
   },
 };
 

@@ -69,6 +69,7 @@ const lookup: ObjectLookup = {
   get: (_group, plural, _namespace, name) => objects[plural]?.find((o) => o.metadata.name === name),
   list: (_group, plural) => objects[plural] ?? [],
   each: (_group, plural, namespace) => (objects[plural] ?? []).filter((o) => o.metadata.namespace === namespace),
+  having: (_group, plural, namespace) => (objects[plural] ?? []).filter((o) => o.metadata.namespace === namespace),
 };
 
 const user = (name: string, ...groups: string[]): Caller => ({ name, groups: [...groups, 'system:authenticated'] });

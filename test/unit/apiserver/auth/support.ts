@@ -33,11 +33,13 @@ export type World = Readonly<Record<string, readonly KubeObject[]>>;
 
 export function lookupOf(world: World): ObjectLookup {
   const all = (plural: string): readonly KubeObject[] => (Object.hasOwn(world, plural) ? (world[plural] ?? []) : []);
+  const of = (plural: string, namespace: string): readonly KubeObject[] =>
+    all(plural).filter((one) => (one.metadata.namespace ?? '') === namespace);
   return {
-    get: (_group, plural, namespace, name) =>
-      all(plural).find((one) => one.metadata.name === name && (one.metadata.namespace ?? '') === namespace),
+    get: (_group, plural, namespace, name) => of(plural, namespace).find((one) => one.metadata.name === name),
     list: (_group, plural) => all(plural),
-    each: (_group, plural, namespace) => all(plural).filter((one) => (one.metadata.namespace ?? '') === namespace),
+    each: (_group, plural, namespace) => of(plural, namespace),
+    having: (_group, plural, namespace) => of(plural, namespace),
   };
 }
 

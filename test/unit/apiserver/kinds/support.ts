@@ -34,16 +34,18 @@ export function object(kind: ResourceKind, fields: Record<string, unknown>): Kub
 /** Knows the given objects, and a plain service account "default" in every namespace. */
 export function lookupOf(...stored: { group: string; plural: string; object: KubeObject }[]): ObjectLookup {
   const account: KubeObject = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
+  const of = (group: string, plural: string, namespace: string): KubeObject[] =>
+    stored
+      .filter((one) => one.group === group && one.plural === plural && one.object.metadata.namespace === namespace)
+      .map((one) => one.object);
   return {
     get: (group, plural, _namespace, name) =>
       stored.find((one) => one.group === group && one.plural === plural && one.object.metadata.name === name)?.object ??
       (plural === 'serviceaccounts' && name === 'default' ? account : undefined),
     list: (group, plural) =>
       stored.filter((one) => one.group === group && one.plural === plural).map((one) => one.object),
-    each: (group, plural, namespace) =>
-      stored
-        .filter((one) => one.group === group && one.plural === plural && one.object.metadata.namespace === namespace)
-        .map((one) => one.object),
+    each: of,
+    having: of,
   };
 }
 

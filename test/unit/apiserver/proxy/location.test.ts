@@ -19,6 +19,7 @@ function lookupOf(...objects: KubeObject[]): ObjectLookup {
     get: (_group, wanted, namespace, name) => of(wanted, namespace).find(({ metadata }) => metadata.name === name),
     list: (_group, wanted) => of(wanted),
     each: (_group, wanted, namespace) => of(wanted, namespace),
+    having: (_group, wanted, namespace) => of(wanted, namespace),
   };
 }
 

@@ -1,0 +1,157 @@
+// Requests over HTTPS with as little work on this side as can be: bytes that are ready before the clock runs, one request at
+// a time on each of some connections, and of a response no more than its code and its length. So that what is measured is
+// the server.
+
+import { connect, type TLSSocket } from 'node:tls';
+import type { ClusterAccess } from '../../../client/kubeconfig.ts';
+
+const HEAD_END = Buffer.from('\r\n\r\n');
+
+export interface RequestParts {
+  readonly method: string;
+  readonly path: string;
+  /** Default: application/json. */
+  readonly type?: string;
+  readonly body?: object | string;
+  /** Of a caller other than the connection's. */
+  readonly token?: string;
+}
+
+/** The bytes of a request. */
+export function requestBytes({ method, path, type = 'application/json', body, token }: RequestParts): Buffer {
+  const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body);
+  const length = body === undefined ? '' : `Content-Type: ${type}\r\nContent-Length: ${Buffer.byteLength(text)}\r\n`;
+  const caller = token === undefined ? '' : `Authorization: Bearer ${token}\r\n`;
+  const head = `${method} ${path} HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\n${caller}${length}\r\n`;
+  return Buffer.from(head + text);
+}
+
+/** What is read of one response: its code, and how many bytes are to come. */
+interface Reading {
+  readonly code: number;
+  left: number;
+}
+
+/** A response's head as it is read here. Pure. Throws RangeError for one without a length. */
+export function readHead(head: string): { code: number; length: number } {
+  const code = Number(head.slice(9, 12));
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+  if (length === undefined) throw new RangeError(`a response without a length: ${head}`);
+  return { code, length: Number(length) };
+}
+
+class Connection {
+  readonly #socket: TLSSocket;
+  #head: Buffer = Buffer.alloc(0);
+  #body: Buffer[] = [];
+  #reading: Reading | undefined;
+  #done: PromiseWithResolvers<void> | undefined;
+
+  constructor(socket: TLSSocket) {
+    this.#socket = socket;
+    socket.on('data', (chunk: Buffer) => {
+      try {
+        this.#read(chunk);
+      } catch (error) {
+        this.#done?.reject(error);
+      }
+    });
+    socket.on('error', (error) => this.#done?.reject(error));
+    socket.on('close', () => this.#done?.reject(new Error('the server closed the connection')));
+  }
+
+  /** Resolves when the whole response is there. Rejects for a failure, with its body. */
+  send(bytes: Buffer): Promise<void> {
+    this.#done = Promise.withResolvers();
+    this.#socket.write(bytes);
+    return this.#done.promise;
+  }
+
+  close(): void {
+    this.#done = undefined;
+    this.#socket.destroy();
+  }
+
+  #read(chunk: Buffer): void {
+    let body = chunk;
+    if (this.#reading === undefined) {
+      const all = this.#head.length === 0 ? chunk : Buffer.concat([this.#head, chunk]);
+      const end = all.indexOf(HEAD_END);
+      this.#head = all;
+      if (end < 0) return;
+      const { code, length } = readHead(all.toString('latin1', 0, end));
+      this.#reading = { code, left: length };
+      this.#head = Buffer.alloc(0);
+      body = all.subarray(end + HEAD_END.length);
+    }
+    const { code } = this.#reading;
+    if (code >= 300) this.#body.push(body);
+    this.#reading.left -= body.length;
+    if (this.#reading.left > 0) return;
+    this.#reading = undefined;
+    const failure = Buffer.concat(this.#body).toString();
+    this.#body = [];
+    if (code >= 300) this.#done?.reject(new Error(`${code}: ${failure}`));
+    else this.#done?.resolve();
+  }
+}
+
+/** Some connections to one server. */
+export class Connections {
+  readonly #all: readonly Connection[];
+  readonly #free: Connection[];
+  readonly #waiting: ((connection: Connection) => void)[] = [];
+
+  private constructor(all: readonly Connection[]) {
+    this.#all = all;
+    this.#free = [...all];
+  }
+
+  static async open(access: ClusterAccess, count: number): Promise<Connections> {
+    const { hostname, port } = new URL(access.server);
+    const tls = { host: hostname, port: Number(port), ca: access.ca, cert: access.clientCert, key: access.clientKey };
+    const one = (): Promise<Connection> =>
+      new Promise((resolve, reject) => {
+        const socket = connect(tls, () => {
+          socket.off('error', reject);
+          resolve(new Connection(socket));
+        });
+        socket.setNoDelay(true);
+        socket.once('error', reject);
+      });
+    return new Connections(await Promise.all(Array.from({ length: count }, one)));
+  }
+
+  /**
+   * Sends all of them, one at a time on each connection. Returns how long that took, ms; `times` gets the time of each
+   * request in the order in which they ended. Rejects for the first failure.
+   */
+  async run(requests: readonly Buffer[], times?: number[]): Promise<number> {
+    let next = 0;
+    const began = performance.now();
+    const worker = async (connection: Connection): Promise<void> => {
+      for (let bytes = requests[next++]; bytes !== undefined; bytes = requests[next++]) {
+        const sent = times === undefined ? 0 : performance.now();
+        await connection.send(bytes);
+        times?.push(performance.now() - sent);
+      }
+    };
+    await Promise.all(this.#all.map(worker));
+    return performance.now() - began;
+  }
+
+  /** Sends one on the next connection that is free; not beside `run`. Returns how long it took, with the wait, ms. */
+  async send(bytes: Buffer): Promise<number> {
+    const began = performance.now();
+    const connection = this.#free.pop() ?? (await new Promise<Connection>((resolve) => this.#waiting.push(resolve)));
+    await connection.send(bytes);
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free.push(connection);
+    else next(connection);
+    return performance.now() - began;
+  }
+
+  close(): void {
+    for (const connection of this.#all) connection.close();
+  }
+}
