@@ -114,7 +114,8 @@ export function invalid({ group, kind }: Kind, name: string, errors: readonly Fi
     message: cut(error.detail),
     field: cut(error.field),
   }));
-  const lines = causes.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
+  // The same may be wrong twice, by the rules of every kind and by the kind's own; the message has it once.
+  const lines = [...new Set(causes.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`)))];
   if (errors.length > MAX_CAUSES) lines.push(`and ${errors.length - MAX_CAUSES} more`);
   const why = lines.length === 1 ? lines[0] : `[${lines.join(', ')}]`;
   const qualifiedKind = group === '' ? kind : `${kind}.${group}`;

@@ -3,45 +3,89 @@
 
 import { getOwn } from '../../lib/own-property.ts';
 import { addErrors, duplicate, forbidden, IMMUTABLE, invalid, nonNegative, required, syntax } from './field-errors.ts';
-import { dns1123Label, dns1123Subdomain, labelValue, type NameRule, qualifiedName } from './names.ts';
+import { dns1123Label, dns1123Subdomain, labelValue, type NameRule, pathSegment, qualifiedName } from './names.ts';
 import type { FieldError, KubeObject, KubeObjectMeta, ResourceKind } from './resource.ts';
 
 const MAX_ANNOTATIONS_BYTES = 256 * 1024;
+
+/** Part of the rules of an update: those of a new object's metadata, and those of a change of it. */
+type MetaPart = 'rules' | 'update';
 
 /** A row before the metadata rules are put in front; `nameRule` defaults to DNS subdomain. */
 export type KindDefinition = Omit<ResourceKind, 'strategy'> & {
   readonly strategy?: ResourceKind['strategy'];
   readonly nameRule?: NameRule;
+  /** What stands in front of the kind's own rules of an update, after the rules that every kind has. Default: "update". */
+  readonly updateMeta?: readonly MetaPart[];
+  /** The same for its status. Default: "update". */
+  readonly statusMeta?: readonly MetaPart[];
+  /** Of the old kinds: a finalizer without a domain is one of Kubernetes' own. Default: true. */
+  readonly standardFinalizers?: boolean;
 };
 
-export function defineKind({ nameRule = dns1123Subdomain, strategy = {}, ...row }: KindDefinition): ResourceKind {
+/** Rules of metadata, as upstream: those of every kind, then the kind's own, whose errors may be the same once more. */
+export function defineKind({
+  nameRule = dns1123Subdomain,
+  strategy = {},
+  updateMeta = ['update'],
+  statusMeta = ['update'],
+  standardFinalizers = true,
+  ...row
+}: KindDefinition): ResourceKind {
+  const updateRules = (parts: readonly MetaPart[], own: ResourceKind['strategy']['validateUpdate']) => {
+    return (object: KubeObject, old: KubeObject): FieldError[] => {
+      const errors = commonUpdateRules(object, old, row.namespaced);
+      for (const part of parts) {
+        addErrors(
+          errors,
+          part === 'update'
+            ? validateObjectMetaUpdate(object, old, standardFinalizers)
+            : validateObjectMeta(object.metadata, row.namespaced, nameRule, standardFinalizers),
+        );
+      }
+      return errors.concat(own?.(object, old) ?? []);
+    };
+  };
+  const subresources = Object.entries(strategy.validateSubresource ?? {}).map(([name, own]) => [
+    name,
+    updateRules(['update'], own),
+  ]);
   return {
     ...row,
     strategy: {
       ...strategy,
       validateCreate: (object) => [
-        ...validateObjectMeta(object.metadata, row.namespaced, nameRule),
+        ...validateObjectMeta(object.metadata, row.namespaced, nameRule, standardFinalizers),
         ...(strategy.validateCreate?.(object) ?? []),
       ],
-      validateUpdate: (object, old) => [
-        ...validateObjectMetaUpdate(object, old),
-        ...validateObjectMeta(object.metadata, row.namespaced, nameRule),
-        ...(strategy.validateUpdate?.(object, old) ?? []),
-      ],
-      validateStatusUpdate: (object, old) => [
-        ...validateObjectMetaUpdate(object, old),
-        ...(strategy.validateStatusUpdate?.(object, old) ?? []),
-      ],
+      validateUpdate: updateRules(updateMeta, strategy.validateUpdate),
+      validateStatusUpdate: updateRules(statusMeta, strategy.validateStatusUpdate),
+      ...(subresources.length === 0 ? {} : { validateSubresource: Object.fromEntries(subresources) }),
     },
   };
 }
 
-export function validateObjectMeta(meta: KubeObjectMeta, namespaced: boolean, nameRule: NameRule): FieldError[] {
+/** What an update of any kind has to fulfil, before the rules of its kind. */
+export function commonUpdateRules(object: KubeObject, old: KubeObject, namespaced: boolean): FieldError[] {
+  return [
+    ...validateObjectMeta(object.metadata, namespaced, pathSegment, false),
+    ...validateObjectMetaUpdate(object, old, false),
+  ];
+}
+
+export function validateObjectMeta(
+  meta: KubeObjectMeta,
+  namespaced: boolean,
+  nameRule: NameRule,
+  standardFinalizers = true,
+): FieldError[] {
   const errors: FieldError[] = [];
   const { name = '', generateName = '', namespace = '' } = meta;
   if (generateName !== '') {
     // Validated with a letter for the random part, since a trailing "-" is valid here.
-    addErrors(errors, syntax('metadata.generateName', generateName, nameRule(generateName.replace(/-$/, 'a'))));
+    const masked =
+      generateName.length > 1 && generateName.endsWith('-') ? `${generateName.slice(0, -2)}a` : generateName;
+    addErrors(errors, syntax('metadata.generateName', generateName, nameRule(masked)));
   }
   if (name === '') errors.push(required('metadata.name', 'name or generateName is required'));
   else addErrors(errors, syntax('metadata.name', name, nameRule(name)));
@@ -52,11 +96,18 @@ export function validateObjectMeta(meta: KubeObjectMeta, namespaced: boolean, na
     errors.push(forbidden('metadata.namespace', 'not allowed on this type'));
   }
   addErrors(errors, nonNegative('metadata.generation', meta.generation));
-  addErrors(errors, validateLabels('metadata.labels', meta.labels));
-  addErrors(errors, validateAnnotations('metadata.annotations', meta.annotations));
-  addErrors(errors, validateOwners(meta.ownerReferences ?? []));
+  addErrors(errors, validateDescription(meta));
   addErrors(errors, validateFinalizers(meta.finalizers ?? []));
+  if (standardFinalizers) addErrors(errors, validateStandardFinalizers(meta.finalizers ?? []));
   return errors;
+}
+
+function validateDescription(meta: KubeObjectMeta): FieldError[] {
+  return [
+    ...validateLabels('metadata.labels', meta.labels),
+    ...validateAnnotations('metadata.annotations', meta.annotations),
+    ...validateOwners(meta.ownerReferences ?? []),
+  ];
 }
 
 export function validateLabels(field: string, labels: Readonly<Record<string, unknown>> | undefined): FieldError[] {
@@ -86,37 +137,45 @@ export function validateAnnotations(field: string, annotations: Readonly<Record<
 }
 
 function validateOwners(owners: readonly Record<string, unknown>[]): FieldError[] {
+  const field = 'metadata.ownerReferences';
   const errors: FieldError[] = [];
-  let controllers = 0;
-  for (const [index, owner] of owners.entries()) {
-    const field = `metadata.ownerReferences[${index}]`;
-    if (!owner['apiVersion'])
-      errors.push(invalid(`${field}.apiVersion`, owner['apiVersion'], 'version must not be empty'));
-    for (const part of ['kind', 'name', 'uid']) {
-      if (!getOwn(owner, part))
-        errors.push(invalid(`${field}.${part}`, getOwn(owner, part) ?? '', `${part} must not be empty`));
+  let controller = '';
+  for (const owner of owners) {
+    const apiVersion = textOf(owner, 'apiVersion');
+    if (apiVersion.slice(apiVersion.indexOf('/') + 1) === '' || apiVersion.split('/').length > 2) {
+      errors.push(invalid(`${field}.apiVersion`, apiVersion, 'version must not be empty'));
     }
-    if (owner['controller'] === true) controllers++;
-  }
-  if (controllers > 1) {
-    errors.push(invalid('metadata.ownerReferences', owners, 'Only one reference can have Controller set to true.'));
+    for (const part of ['kind', 'name', 'uid']) {
+      if (textOf(owner, part) === '') errors.push(invalid(`${field}.${part}`, '', 'must not be empty'));
+    }
+    if (apiVersion === 'v1' && owner['kind'] === 'Event') {
+      errors.push(invalid(field, owner, '/v1, Kind=Event is disallowed from being an owner'));
+    }
+    if (owner['controller'] !== true) continue;
+    const current = `${textOf(owner, 'kind')}/${textOf(owner, 'name')}`;
+    if (controller === '') controller = current;
+    else {
+      errors.push(
+        invalid(
+          field,
+          owners,
+          `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${current}`,
+        ),
+      );
+    }
   }
   return errors;
+}
+
+function textOf(owner: Readonly<Record<string, unknown>>, part: string): string {
+  const value = getOwn(owner, part);
+  return typeof value === 'string' ? value : '';
 }
 
 function validateFinalizers(finalizers: readonly string[]): FieldError[] {
   const errors: FieldError[] = [];
   for (const finalizer of finalizers) {
     addErrors(errors, syntax('metadata.finalizers', finalizer, qualifiedName(finalizer)));
-    if (!finalizer.includes('/') && !['orphan', 'foregroundDeletion', 'kubernetes'].includes(finalizer)) {
-      errors.push(
-        invalid(
-          'metadata.finalizers',
-          finalizer,
-          'name is neither a standard finalizer name nor is it fully qualified',
-        ),
-      );
-    }
   }
   if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
     errors.push(
@@ -126,16 +185,28 @@ function validateFinalizers(finalizers: readonly string[]): FieldError[] {
   return errors;
 }
 
-export function validateObjectMetaUpdate(object: KubeObject, old: KubeObject): FieldError[] {
+const STANDARD_FINALIZERS = ['orphan', 'foregroundDeletion', 'kubernetes'];
+
+function validateStandardFinalizers(finalizers: readonly string[]): FieldError[] {
+  return finalizers.flatMap((finalizer, index) =>
+    finalizer.includes('/') || STANDARD_FINALIZERS.includes(finalizer)
+      ? []
+      : [
+          invalid(
+            `metadata.finalizers[${index}]`,
+            finalizer,
+            'name is neither a standard finalizer name nor is it fully qualified',
+          ),
+        ],
+  );
+}
+
+export function validateObjectMetaUpdate(object: KubeObject, old: KubeObject, standardFinalizers = true): FieldError[] {
   const errors: FieldError[] = [];
-  for (const field of ['name', 'namespace', 'uid', 'creationTimestamp'] as const) {
-    if ((object.metadata[field] ?? '') !== (old.metadata[field] ?? '')) {
-      errors.push(invalid(`metadata.${field}`, object.metadata[field], IMMUTABLE));
-    }
-  }
+  const finalizers = object.metadata.finalizers ?? [];
   if (old.metadata.deletionTimestamp !== undefined) {
     const before = old.metadata.finalizers ?? [];
-    const added = (object.metadata.finalizers ?? []).filter((finalizer) => !before.includes(finalizer));
+    const added = [...new Set(finalizers.filter((finalizer) => !before.includes(finalizer)))].sort();
     if (added.length > 0) {
       errors.push(
         forbidden(
@@ -145,6 +216,13 @@ export function validateObjectMetaUpdate(object: KubeObject, old: KubeObject): F
       );
     }
   }
+  for (const field of ['name', 'namespace', 'uid', 'creationTimestamp'] as const) {
+    if ((object.metadata[field] ?? '') !== (old.metadata[field] ?? '')) {
+      errors.push(invalid(`metadata.${field}`, object.metadata[field], IMMUTABLE));
+    }
+  }
+  addErrors(errors, validateDescription(object.metadata));
+  if (standardFinalizers) addErrors(errors, validateStandardFinalizers(finalizers));
   return errors;
 }
 

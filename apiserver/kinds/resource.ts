@@ -116,10 +116,11 @@ export interface ResourceStrategy {
   /** Fills defaults on an object from a client, in place. */
   applyDefaults?(object: KubeObject): void;
   /**
-   * Gives a new object what only the server can give it, in place: a cluster IP, node ports. After admission, before
-   * validation; called again where the object waited for webhooks, to see whether what was given is still free.
+   * Gives an object what only the server can give it, in place: a cluster IP, node ports. After admission, before
+   * validation; called again where a new object waited for webhooks, to see whether what was given is still free. `old` on
+   * an update of the object itself.
    */
-  allocate?(object: KubeObject, context: RequestContext): FieldError[];
+  allocate?(object: KubeObject, context: RequestContext, old?: KubeObject): FieldError[];
   /**
    * What depends on who writes, in place: refuses what this caller may not write though the route is open to them, and
    * records who they are. After defaults, before admission. Throws AdmissionForbidden, which becomes 403, or StatusError.

@@ -343,6 +343,8 @@ export function* replaceStored(
   if (options.admitted !== true) yield* registry.admission.admit(attributes);
   keepSystemMetadata(object, old);
   applyCaller(registry, row, object, { old, subresource }, options);
+  if (subresource === '')
+    reject(row, object, row.strategy.allocate?.(object, registry.context(options.caller), old) ?? []);
   rules.prepare(object, old);
   keepManagedFields(object, old, managedFields);
   if (countsGenerations(row, object) && specChanged(object, old)) {
@@ -352,7 +354,7 @@ export function* replaceStored(
   // A kind with rules for its subresource uses them; they include the rules for any kind.
   const ownRules = getOwn(row.strategy.validateSubresource, subresource);
   reject(row, object, ownRules === undefined ? rules.validate(object, old) : ownRules(object, old));
-  if (subresource === undefined) for (const text of row.strategy.warnings?.(object, old) ?? []) options.warn(text);
+  if (subresource === '') for (const text of row.strategy.warnings?.(object, old) ?? []) options.warn(text);
   if (options.admitted !== true) yield* registry.admission.validate(attributes);
   if (registry.find(row, stored.namespace, name)?.revision !== stored.revision) {
     registry.need(row, stored.namespace, name);

@@ -303,14 +303,14 @@ describe('metadata', () => {
     [
       'a finalizer has a domain',
       { finalizers: ['mine'] },
-      /^metadata\.finalizers: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified$/,
+      /^metadata\.finalizers\[0\]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified$/,
     ],
     [
       'an owner has a uid',
       { ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'a' }] },
-      /^metadata\.ownerReferences\[0\]\.uid: Invalid value: "": uid must not be empty$/,
+      /^metadata\.ownerReferences\.uid: Invalid value: "": must not be empty$/,
     ],
-    ['a generated name has a good base', { generateName: 'A-' }, /^metadata\.generateName: Invalid value: "A-"/],
+    ['a generated name has a good base', { generateName: 'AB-' }, /^metadata\.generateName: Invalid value: "AB-"/],
   ])('%s', (_rule, metadata, expected) => {
     expect(validate({}, metadata)).toEqual([expect.stringMatching(expected)]);
   });

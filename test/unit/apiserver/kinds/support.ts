@@ -114,17 +114,23 @@ export function attributes(
 }
 
 /** A stored object and the same after `change`. */
-export function update(kind: ResourceKind, stored: KubeObject, change: (draft: KubeObject) => void): Outcome {
+export function update(
+  kind: ResourceKind,
+  stored: KubeObject,
+  change: (draft: KubeObject) => void,
+  lookup = lookupOf(),
+): Outcome {
   const draft = structuredClone(stored);
   change(draft);
   const { fatal, strict } = checkBody(kind, draft);
   if (fatal !== undefined || strict.length > 0) throw new Error(`${fatal ?? ''}${strict.join()}`);
   kind.strategy.applyDefaults?.(draft);
+  const given = kind.strategy.allocate?.(draft, { user: USER, now: NOW, lookup }, stored) ?? [];
   kind.strategy.prepareForUpdate?.(draft, stored);
-  return { object: draft, errors: kind.strategy.validateUpdate?.(draft, stored) ?? [] };
+  return { object: draft, errors: [...given, ...(kind.strategy.validateUpdate?.(draft, stored) ?? [])] };
 }
 
-/** `spec.containers[0].image: Required value`, as kubectl prints a cause. */
+/** `spec.containers[0].image: Required value`, as kubectl prints a cause: the same one once. */
 export function lines(errors: readonly FieldError[]): string[] {
-  return errors.map((error) => `${error.field}: ${error.detail}`);
+  return [...new Set(errors.map((error) => `${error.field}: ${error.detail}`))];
 }
