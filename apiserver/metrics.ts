@@ -36,6 +36,7 @@ export class Metrics {
   readonly #longRunning: Gauge;
   readonly #watchEvents: Counter;
   readonly #etcd: Histogram;
+  readonly #conversions: ConversionMetrics;
 
   constructor() {
     const registers = [this.#registry];
@@ -78,6 +79,7 @@ export class Metrics {
       buckets: REQUEST_BUCKETS,
       registers,
     });
+    this.#conversions = new ConversionMetrics(registers);
     processMetrics(registers);
   }
 
@@ -104,6 +106,10 @@ export class Metrics {
 
   etcdRequest(operation: string, seconds: number): void {
     this.#etcd.observe({ operation }, seconds);
+  }
+
+  conversion(figures: ConversionFigures): void {
+    this.#conversions.observe(figures);
   }
 
   /** The text of /metrics, and its type. */
@@ -139,4 +145,54 @@ function processMetrics(registers: PromRegistry[]): void {
       this.set(process.uptime());
     },
   });
+}
+
+/** What there is of a call of a conversion webhook. */
+interface ConversionFigures {
+  readonly definition: string;
+  readonly from: string;
+  readonly to: string;
+  readonly seconds: number;
+  /** '' for a success. */
+  readonly failure: string;
+}
+
+const CONVERSION_BUCKETS = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 45, 60];
+
+class ConversionMetrics {
+  readonly #requests: Counter;
+  readonly #durations: Histogram;
+  readonly #definitions: Histogram;
+
+  constructor(registers: PromRegistry[]) {
+    const labelNames = ['result', 'failure_type'];
+    this.#requests = new Counter({
+      name: 'apiserver_conversion_webhook_request_total',
+      help: 'Calls of conversion webhooks, by how they ended.',
+      labelNames,
+      registers,
+    });
+    this.#durations = new Histogram({
+      name: 'apiserver_conversion_webhook_duration_seconds',
+      help: 'Seconds of each call of a conversion webhook.',
+      labelNames,
+      buckets: CONVERSION_BUCKETS,
+      registers,
+    });
+    this.#definitions = new Histogram({
+      name: 'apiserver_crd_conversion_webhook_duration_seconds',
+      help: 'Seconds of each call of a conversion webhook, by definition and versions.',
+      labelNames: ['crd_name', 'from_version', 'to_version', 'succeeded'],
+      buckets: Array.from({ length: 15 }, (_, index) => 0.001 * 2 ** index),
+      registers,
+    });
+  }
+
+  observe({ definition, from, to, seconds, failure }: ConversionFigures): void {
+    const labels = { result: failure === '' ? 'success' : 'failure', failure_type: failure };
+    this.#requests.inc(labels);
+    this.#durations.observe(labels, seconds);
+    const crd = { crd_name: definition, from_version: from, to_version: to, succeeded: String(failure === '') };
+    this.#definitions.observe(crd, seconds);
+  }
 }

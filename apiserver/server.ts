@@ -13,6 +13,7 @@ import { openFilesLimit } from '../lib/descriptors.ts';
 import { errorMessage, isErrno, UserError } from '../lib/errors.ts';
 import { continueBody, isBodyUnread, LARGE_RESPONSE_BYTES, sendResponse } from '../lib/finish-connection.ts';
 import { admissionOf } from './admission/create.ts';
+import { WebhookClient } from './admission/webhooks/client.ts';
 import { AggregationController } from './aggregation/controller.ts';
 import { AggregationProxy } from './aggregation/proxy.ts';
 import { auditIdOf } from './audit/audit.ts';
@@ -56,6 +57,8 @@ import { Registry } from './registry/registry.ts';
 import { type ObjectStore, StoreFullError } from './storage/object-store.ts';
 
 const EMPTY = Buffer.alloc(0);
+/** How long a conversion webhook may take, as upstream. Seconds. */
+const CONVERSION_S = 30;
 /** A response that a kubelet sends ends after this long, as the kubelet's own connections do. ms. */
 const LONG_RUNNING_MS = 4 * 3_600_000;
 
@@ -148,7 +151,12 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
     const apiServices = new AggregationController(registry, aggregation, log);
     await apiServices.start();
-    const definitions = new DefinitionController(registry, log);
+    const hooks = new WebhookClient(clock);
+    const definitions = new DefinitionController(registry, log, {
+      clock,
+      call: (clientConfig, review) => hooks.call({ clientConfig, timeoutSeconds: CONVERSION_S }, review, lookup),
+      observe: (figures) => metrics.conversion(figures),
+    });
     definitions.start();
     state.complete = true;
     snapshots?.start();

@@ -10,7 +10,7 @@ import {
   type RemotePlugin,
   refusalOf,
 } from './plugin.ts';
-import type { Steps } from './steps.ts';
+import { converting, type Steps } from './steps.ts';
 
 /** A refusal that the coming of another object would turn: carries what to wait for. */
 export class PendingRefusal extends StatusError {
@@ -62,13 +62,14 @@ export class AdmissionChain {
     try {
       for (const plugin of plugins) {
         if (isRemote(plugin)) {
-          const call = attributes.internal ? undefined : plugin.plan(attributes, this.#lookup);
+          if (attributes.internal) continue;
+          const call = yield* converting(() => plugin.plan(attributes, this.#lookup));
           if (call === undefined) continue;
           yield async () => {
             again = (await call()) || again;
           };
         } else if (phase === 'admit') plugin.admit?.(attributes, this.#lookup);
-        else plugin.validate?.(attributes, this.#lookup);
+        else yield* converting(() => plugin.validate?.(attributes, this.#lookup));
       }
     } catch (error) {
       if (!(error instanceof AdmissionForbidden)) throw error;

@@ -1,5 +1,8 @@
 // A write as a sequence of steps: it runs in one turn of the event loop unless something has to be waited for (a webhook),
-// so that one description serves both the server's own writes and those of clients.
+// so that one description serves both the server's own writes and those of clients. Code that needs a converted object runs as if
+// it were at hand, stops where a webhook has to convert it first, and runs again once it is.
+
+import { ConversionPending } from '../kinds/resource.ts';
 
 /** Yields what is to be waited for; returns the result. */
 export type Steps<T> = Generator<() => Promise<void>, T, void>;
@@ -24,4 +27,28 @@ export async function waiting<T>(steps: Steps<T>): Promise<T> {
     next = steps.next();
   }
   return next.value;
+}
+
+/** The result of `read`, which changes nothing, once everything that it reads is converted. */
+export async function whenConverted<T>(read: () => T): Promise<T> {
+  for (;;) {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof ConversionPending)) throw error;
+      await error.convert();
+    }
+  }
+}
+
+/** The same inside a write. */
+export function* converting<T>(read: () => T): Steps<T> {
+  for (;;) {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof ConversionPending)) throw error;
+      yield error.convert;
+    }
+  }
 }

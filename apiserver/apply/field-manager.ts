@@ -102,6 +102,8 @@ export function trackUpdate(write: FieldWrite, live: Readonly<KubeObject> | unde
   } catch (error) {
     // An object that its own type does not describe has no managed fields.
     if (error instanceof ElementError) return;
+    // Called again where a webhook has to convert the object first.
+    if (sent !== undefined) metadata.managedFields = sent;
     throw error;
   }
   const list = after === entries && stored !== undefined && !isSent(sent) ? stored : writeEntries(after);

@@ -11,6 +11,7 @@ import type { ResourceKind } from '../kinds/resource.ts';
 import { deleteStored } from '../registry/delete.ts';
 import type { Registry } from '../registry/registry.ts';
 import { mutateStored } from '../registry/write.ts';
+import { type ConversionParts, ConvertedObjects, VersionConverter } from './conversion.ts';
 import { acceptNames } from './names.ts';
 import { rowsOf } from './rows.ts';
 import {
@@ -50,13 +51,16 @@ export class DefinitionController {
   readonly #pending = new Set<string>();
   /** Definitions whose objects are being deleted → ends the wait for their objects' last finalizers. */
   readonly #emptying = new Map<string, () => void>();
+  readonly #conversions: ConversionParts;
+  readonly #converted = new ConvertedObjects();
   #unsubscribe: (() => void) | undefined;
   #isRunning = false;
   #isStopped = false;
 
-  constructor(registry: Registry, log: (line: string) => void) {
+  constructor(registry: Registry, log: (line: string) => void, conversions: ConversionParts) {
     this.#registry = registry;
     this.#log = log;
+    this.#conversions = conversions;
   }
 
   /** Serves what is stored, then follows changes. */
@@ -154,8 +158,14 @@ export class DefinitionController {
     const { spec, status, metadata } = definition;
     const from = JSON.stringify([spec, status?.acceptedNames, status?.storedVersions, metadata.deletionTimestamp]);
     if (this.#served.get(name) === from) return;
-    this.#registry.rows.replace(name, rowsOf(definition));
+    this.#registry.rows.replace(name, rowsOf(definition, this.#converter(name, definition)));
     this.#served.set(name, from);
+  }
+
+  #converter(name: string, { spec, metadata }: Definition): VersionConverter | undefined {
+    const { strategy, webhook } = spec?.conversion ?? {};
+    if (strategy !== 'Webhook') return undefined;
+    return new VersionConverter(name, metadata.uid ?? '', webhook ?? {}, this.#conversions, this.#converted);
   }
 
   async #empty(name: string, definition: Definition): Promise<void> {
@@ -206,7 +216,7 @@ export class DefinitionController {
           if (stored !== undefined) deleteStored(this.#registry, row, stored, { dryRun: false });
         });
       } catch (error) {
-        // Another version's objects may not be readable in this one; the others are deleted all the same.
+        // The others are deleted all the same.
         if (!(error instanceof StatusError)) throw error;
         this.#log(`${resource} ${namespace}/${name}: ${error.message}`);
       }

@@ -5,7 +5,6 @@ import { createHash } from 'node:crypto';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { sameJson } from '../../lib/same-json.ts';
 import { typeOfCustomResource } from '../apply/json-schema.ts';
-import { StatusError } from '../errors.ts';
 import { age, type Cell, NAME_COLUMN } from '../kinds/columns.ts';
 import { defineKind } from '../kinds/metadata.ts';
 import type {
@@ -19,10 +18,12 @@ import type {
 import { isObject, type JsonObject } from '../patch/json-value.ts';
 import { checkBodyAs } from '../schema/decode.ts';
 import { duplicateFields } from '../schema/duplicates.ts';
+import type { VersionConverter } from './conversion.ts';
 import { evaluateJsonPath, parseJsonPath, plainFields } from './json-path.ts';
 import { openapiOf } from './openapi.ts';
-import { applyDefaults, hasDefaults, prune } from './prune.ts';
+import { applyDefaults, prune } from './prune.ts';
 import { type CompiledRules, checkRules, compileRules } from './rules.ts';
+import { storedForm } from './stored-form.ts';
 import { type Definition, type DefinitionVersion, isTrue, type JsonSchema, type PrinterColumn } from './types.ts';
 import { newErrors, validateValue } from './validate.ts';
 
@@ -34,14 +35,14 @@ function schemaName(group: string, version: string, kind: string): string {
   return `${group.split('.').reverse().join('.')}.${version}.${kind}`;
 }
 
-/** No rows before its names are accepted. */
-export function rowsOf(definition: Definition): ResourceKind[] {
+/** No rows before its names are accepted. `converter` is to be there where the strategy is Webhook. */
+export function rowsOf(definition: Definition, converter?: VersionConverter): ResourceKind[] {
   if (!isTrue(definition, 'Established')) return [];
   const versions = definition.spec?.versions ?? [];
-  return versions.filter((version) => version.served === true).map((version) => rowOf(definition, version));
+  return versions.filter((version) => version.served === true).map((version) => rowOf(definition, version, converter));
 }
 
-function rowOf(definition: Definition, version: DefinitionVersion): ResourceKind {
+function rowOf(definition: Definition, version: DefinitionVersion, converter?: VersionConverter): ResourceKind {
   const { spec = {}, status = {} } = definition;
   const { group = '' } = spec;
   const names = status.acceptedNames ?? {};
@@ -50,7 +51,7 @@ function rowOf(definition: Definition, version: DefinitionVersion): ResourceKind
   const schema = version.schema?.openAPIV3Schema ?? EMPTY;
   const subresources = version.subresources ?? {};
   const warning = version.deprecationWarning ?? `${group}/${name} ${kind} is deprecated`;
-  const storedAs = conversionOf(definition, version, schema);
+  const storedAs = storedForm(definition, version, EMPTY, converter);
   return defineKind({
     group,
     version: name,
@@ -116,40 +117,6 @@ function checkBody(
   const unknown = (path: string): void => void strict.add(`unknown field ${JSON.stringify(path)}`);
   prune(object, schema, { unknown, metadata: checkMetadata });
   return fatal === undefined ? { strict: [...strict] } : { strict: [], fatal };
-}
-
-/** Between this version and the one that is stored. Undefined where the stored text is this version's as it is. */
-function conversionOf(
-  definition: Definition,
-  version: DefinitionVersion,
-  schema: JsonSchema,
-): ResourceKind['storedAs'] {
-  const { group = '', versions = [], conversion } = definition.spec ?? {};
-  const storage = versions.find((one) => one.storage === true)?.name ?? '';
-  const stored = definition.status?.storedVersions ?? [];
-  const isDefaulted = hasDefaults(schema);
-  if (version.name === storage && stored.length <= 1 && !isDefaulted) return undefined;
-  const to = (object: KubeObject, wanted: string): KubeObject => {
-    const apiVersion = `${group}/${wanted}`;
-    if (object.apiVersion === apiVersion) return object;
-    if (conversion?.strategy === 'Webhook') throw noConversion(object, apiVersion);
-    return { ...object, apiVersion };
-  };
-  return {
-    group,
-    plural: definition.status?.acceptedNames?.plural ?? '',
-    toStored: (object) => to(object, storage),
-    fromStored: (object) => {
-      const converted = to(object, version.name ?? '');
-      if (isDefaulted) applyDefaults(converted, schema);
-      return converted;
-    },
-  };
-}
-
-function noConversion({ apiVersion, kind }: KubeObject, wanted: string): StatusError {
-  const message = `conversion webhook for ${apiVersion}, Kind=${kind} failed: this server calls no conversion webhooks (to ${wanted})`;
-  return new StatusError(500, 'InternalError', message);
 }
 
 function strategyOf(version: DefinitionVersion, schema: JsonSchema): ResourceStrategy {

@@ -10,11 +10,15 @@ import { type OpenApiVersion, type Schema, SchemaCollector } from './openapi-sch
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const JSON_TYPE = 'application/json';
+const STRATEGIC = 'application/strategic-merge-patch+json';
 const PATCH_TYPES = [
   'application/json-patch+json',
   'application/merge-patch+json',
-  'application/strategic-merge-patch+json',
+  STRATEGIC,
+  'application/apply-patch+yaml',
 ];
+/** kubectl apply patches as it reads here. */
+const CUSTOM_PATCH_TYPES = PATCH_TYPES.filter((type) => type !== STRATEGIC);
 
 /** "/api/v1", "/apis/coordination.k8s.io/v1". */
 export function rootPath(row: { readonly group: string; readonly version: string }): string {
@@ -163,7 +167,7 @@ class DocumentBuilder {
       description: `${action.verb} ${subresource === '' ? row.kind : `${subresource} of ${row.kind}`}`,
       operationId: operationId(action, row, subresource, allNamespaces),
       ...this.parameters(action),
-      ...this.body(action, object),
+      ...this.body(action, object, row.custom === undefined ? PATCH_TYPES : CUSTOM_PATCH_TYPES),
       responses: { '200': this.response(answer) },
       'x-kubernetes-action': action.action,
       'x-kubernetes-group-version-kind': gvk,
@@ -204,9 +208,9 @@ class DocumentBuilder {
     return query.length === 0 ? {} : { parameters: query };
   }
 
-  private body(action: Action, object: Schema): object {
+  private body(action: Action, object: Schema, patchTypes: readonly string[]): object {
     if (action.body === undefined) return {};
-    const types = action.body === 'patch' ? PATCH_TYPES : [JSON_TYPE];
+    const types = action.body === 'patch' ? patchTypes : [JSON_TYPE];
     if (this.version === 'v2') return { consumes: types };
     const schema =
       action.body === 'object'

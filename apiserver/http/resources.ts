@@ -6,7 +6,7 @@ import type { EpochMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { nextTurn } from '../../lib/turns.ts';
 import type { AdmittedKind } from '../admission/plugin.ts';
-import { waiting } from '../admission/steps.ts';
+import { waiting, whenConverted } from '../admission/steps.ts';
 import type { RequestAudit } from '../audit/audit.ts';
 import { refusal } from '../auth/authorize.ts';
 import type { ReviewParts } from '../auth/reviews.ts';
@@ -21,7 +21,7 @@ import { admitRequest } from '../registry/admit.ts';
 import { applyObject } from '../registry/apply.ts';
 import { decodeObject } from '../registry/decode.ts';
 import { deleteWhenAdmitted } from '../registry/delete.ts';
-import { listObjects } from '../registry/list.ts';
+import { listWhenConverted } from '../registry/list.ts';
 import { patchInTurns } from '../registry/patch.ts';
 import type { Caller, Registry, View, WriteOptions } from '../registry/registry.ts';
 import { evictPod } from '../registry/subresources/eviction.ts';
@@ -60,7 +60,7 @@ export interface Answer {
 
 /** Merges by the generated schema, which has no custom kinds. */
 const STRATEGIC = 'application/strategic-merge-patch+json';
-const CUSTOM_PATCHES = PATCH_TYPES.filter((type) => type !== STRATEGIC);
+const CUSTOM_PATCHES = [...PATCH_TYPES.filter((type) => type !== STRATEGIC), APPLY_TYPE];
 /** A custom kind has no numbers for its fields. */
 const CUSTOM_BODIES = ['application/json', 'application/yaml'];
 /** Some milliseconds' work. */
@@ -120,7 +120,7 @@ export class ResourceHandler {
         return this.#show(row, call, this.#registry.get(row, request.namespace, request.name));
       case 'list':
       case 'watch': {
-        const page = listObjects(this.#registry, row, listOptions(row, request));
+        const page = await listWhenConverted(this.#registry, row, listOptions(row, request));
         return { code: 200, text: renderList(row, page, this.#render(call)) };
       }
       case 'create':
@@ -139,8 +139,13 @@ export class ResourceHandler {
     return { form: call.form, includeObject: includeObject(call.request.query), now: this.#registry.clock.now() };
   }
 
-  #show(row: ResourceKind, call: ResourceCall, view: View, code = 200): Answer {
-    return { code, text: renderObject(row, view, this.#render(call)) };
+  async #show(row: ResourceKind, call: ResourceCall, view: View, code = 200): Promise<Answer> {
+    return { code, text: await whenConverted(() => renderObject(row, view, this.#render(call))) };
+  }
+
+  async #showScale(row: ResourceKind, call: ResourceCall, view: View): Promise<Answer> {
+    const scale = await whenConverted(() => scaleView(view.object, row));
+    return this.#show(scales, call, scale);
   }
 
   /** The admission of what is sent to a subresource; returns it as the plugins leave it. */
@@ -243,14 +248,14 @@ export class ResourceHandler {
     );
     // Kinds that are deleted gracefully answer with the object, the others with a Status once it is gone.
     if (!removed || row.strategy.gracePeriodSeconds !== undefined) return this.#show(row, call, view);
-    return json(success(row, name, view.object.metadata.uid));
+    return json(success(row, name, await whenConverted(() => view.object.metadata.uid)));
   }
 
   async #deleteCollection(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     const { request } = call;
     const body = call.body.length === 0 ? undefined : (await this.#body(call)).value;
     const options = deleteOptions(request.query, body);
-    const page = listObjects(this.#registry, row, listOptions(row, request));
+    const page = await listWhenConverted(this.#registry, row, listOptions(row, request));
     for (const [index, { object }] of page.items.entries()) {
       if (index % DELETIONS_PER_TURN === DELETIONS_PER_TURN - 1) await nextTurn();
       const { namespace = '', name = '' } = object.metadata;
@@ -299,7 +304,7 @@ export class ResourceHandler {
   async #scale(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     const { verb, namespace, name } = call.request;
     if (verb === 'get') {
-      return this.#show(scales, call, scaleView(this.#registry.get(row, namespace, name).object, row));
+      return this.#showScale(row, call, this.#registry.get(row, namespace, name));
     }
     const type = verb === 'patch' ? patchType(call.contentType) : undefined;
     if (verb !== 'update' && type === undefined) throw methodNotAllowed();
@@ -308,7 +313,7 @@ export class ResourceHandler {
       const change = await this.#scaleChange(call, type);
       return updateScale(this.#registry, row, namespace, name, change, options);
     });
-    return this.#show(scales, call, scaleView(view.object, row));
+    return this.#showScale(row, call, view);
   }
 
   /** `type`: of a patch; undefined for an update. */

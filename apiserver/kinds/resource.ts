@@ -78,6 +78,19 @@ export class AdmissionForbidden extends Error {
   }
 }
 
+/**
+ * Thrown where an object is read in a version that only a webhook can convert it to. `convert` has the webhook called and rejects
+ * with StatusError where that fails; after it the same code finds the result.
+ */
+export class ConversionPending extends Error {
+  override name = 'ConversionPending';
+  readonly convert: () => Promise<void>;
+  constructor(convert: () => Promise<void>) {
+    super('the object is not converted yet');
+    this.convert = convert;
+  }
+}
+
 export interface AwaitedObject {
   readonly group: string;
   readonly plural: string;
@@ -213,8 +226,18 @@ export interface ResourceKind {
   readonly storedAs?: {
     readonly group: string;
     readonly plural: string;
+    /** Both throw ConversionPending, and take an object of any version, where `webhook` is present. */
     toStored(object: KubeObject): KubeObject;
     fromStored(object: KubeObject): KubeObject;
+    /** Whether an object is in another form than a new one would be stored in: it is written though unchanged. */
+    isOutdated?(text: string): boolean;
+    /** Present where a webhook converts. */
+    readonly webhook?: {
+      /** Stored objects in the row's form, several to a call of the webhook. Rejects with StatusError. */
+      fromStored(texts: readonly string[]): Promise<readonly string[]>;
+      /** Converts for `toStored`, which finds the result as long as nothing but metadata changes. Rejects with StatusError. */
+      toStored(object: KubeObject): Promise<void>;
+    };
   };
   readonly strategy: ResourceStrategy;
   /** Where it is not the kind with "List". */

@@ -6,7 +6,8 @@ import type { AdmissionAttributes, AdmittedKind, Operation, OtherForm } from '..
 import type { Steps } from '../admission/steps.ts';
 import { internalError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
-import { apiVersionOf, type Registry, type WriteOptions } from './registry.ts';
+import { inVersion } from './conversions.ts';
+import type { Registry, WriteOptions } from './registry.ts';
 
 export interface WritePlace {
   readonly namespace: string;
@@ -65,13 +66,6 @@ export function admissionAttributes(
   };
 }
 
-function converted(from: ResourceKind, to: ResourceKind, object: KubeObject): KubeObject {
-  const copy = structuredClone(object);
-  const stored = from.storedAs === undefined ? copy : from.storedAs.toStored(copy);
-  const shown = to.storedAs === undefined ? stored : to.storedAs.fromStored(stored);
-  return { ...shown, apiVersion: apiVersionOf(to), kind: to.kind };
-}
-
 /** What a request for the row is in the other versions of the resource. */
 function otherForms(registry: Registry, row: ResourceKind, subresource: string): OtherForm[] {
   return registry
@@ -82,8 +76,8 @@ function otherForms(registry: Registry, row: ResourceKind, subresource: string):
       return {
         resource: { group, version, plural, subresource },
         kind: { group, version, kind },
-        fromRequest: (object) => converted(row, other, object),
-        toRequest: (object) => converted(other, row, object),
+        fromRequest: (object) => inVersion(object, row, other),
+        toRequest: (object) => inVersion(object, other, row),
       };
     });
 }

@@ -1,11 +1,12 @@
 // Server-side apply, for any kind: the configuration is laid over what is stored, or creates it, and the result is written
 // like any other update. What becomes of the fields is decided in apply/.
 
-import { type Steps, waiting } from '../admission/steps.ts';
+import { converting, type Steps, waiting } from '../admission/steps.ts';
 import { applyConfig } from '../apply/field-manager.ts';
 import { badRequest, conflict, notFound } from '../errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
+import { readable } from './conversions.ts';
 import { decodeObject } from './decode.ts';
 import { fieldWrite } from './field-managers.ts';
 import { apiVersionOf, type Registry, type View, type WriteOptions } from './registry.ts';
@@ -60,11 +61,11 @@ function* applySteps(
   options: WriteOptions,
   rules: UpdateRules,
 ): Steps<AppliedView> {
-  const stored = registry.find(row, namespace, name);
+  const stored = yield* readable(registry, row, namespace, name);
   if (stored === undefined && rules.subresource !== undefined) throw notFound(row, name);
   const live = stored === undefined ? undefined : registry.parse(row, stored);
   const write = fieldWrite(registry, row, options, rules.subresource);
-  const applied = applyConfig(write, live, config, force, described(config));
+  const applied = yield* converting(() => applyConfig(write, live, config, force, described(config)));
   const object = decodeObject(registry.checkBody, row, applied, undefined, options);
   if (stored === undefined) {
     const { uid = '' } = object.metadata;

@@ -3,7 +3,7 @@
 
 import { type EpochMs, plusMs } from '../../lib/clock.ts';
 import { parseRfc3339, rfc3339 } from '../../lib/rfc3339.ts';
-import { type Steps, waiting } from '../admission/steps.ts';
+import { converting, type Steps, waiting } from '../admission/steps.ts';
 import { conflict, type StatusError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import type { StoredObject } from '../storage/object-store.ts';
@@ -125,7 +125,7 @@ function* deleteSteps(
     {
       namespace: row.namespaced ? namespace : '',
       name,
-      old: registry.parse(row, find()),
+      old: yield* converting(() => registry.parse(row, find())),
       options: gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds },
     },
     { ...write, dryRun },
@@ -151,7 +151,13 @@ export function deleteStored(
   stored: StoredObject,
   options: DeleteOptions,
 ): Deleted {
-  const object = registry.parse(row, stored);
+  // A deletion changes metadata alone: no custom object is converted for it.
+  const isStored = row.custom !== undefined;
+  const object = isStored ? registry.parseStored(stored) : registry.parse(row, stored);
+  const put = (): View =>
+    isStored ? registry.view(row, registry.putStored(key, object, stored)) : registry.put(row, key, object, stored);
+  const unwritten = (): View =>
+    isStored ? registry.view(row, { text: JSON.stringify(object) }) : new View(JSON.stringify(object), object);
   const failure = preconditionFailure(row, object, options);
   if (failure !== undefined) throw failure;
   const key = registry.key(row, stored.namespace, stored.name);
@@ -167,11 +173,12 @@ export function deleteStored(
     registry.clock.now(),
   );
   if (decision.kind === 'pending') {
-    if (changed && !options.dryRun) return { view: registry.put(row, key, object, stored), removed: false };
-    return { view: new View(JSON.stringify(object), object), removed: false };
+    if (changed && !options.dryRun) return { view: put(), removed: false };
+    return { view: unwritten(), removed: false };
   }
   if (decision.kind === 'remove') {
     if (options.dryRun) return { view: registry.view(row, stored), removed: true };
+    if (isStored) return { view: registry.view(row, registry.store.remove(key, object, stored)), removed: true };
     return { view: registry.remove(row, key, object, stored), removed: true };
   }
   const { metadata } = object;
@@ -183,8 +190,8 @@ export function deleteStored(
     // A namespace's finalizer holds it; it has no grace period of its own.
     delete metadata.deletionGracePeriodSeconds;
   }
-  if (options.dryRun) return { view: new View(JSON.stringify(object), object), removed: false };
-  return { view: registry.put(row, key, object, stored), removed: false };
+  if (options.dryRun) return { view: unwritten(), removed: false };
+  return { view: put(), removed: false };
 }
 
 /** Those for the object's dependents, in place; not while a grace period runs, which this request does not end. */

@@ -11,6 +11,7 @@ import { StatusError } from '../errors.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
 import { isObject } from '../patch/json-value.ts';
 import type { ObjectKey, StoredObject } from '../storage/object-store.ts';
+import { inVersion } from './conversions.ts';
 import { apiVersionOf, type Registry, type View, type WriteOptions } from './registry.ts';
 
 function valueTypeOf(row: ResourceKind): ValueType {
@@ -59,10 +60,7 @@ function otherVersion(registry: Registry, row: ResourceKind, apiVersion: string)
 function convert(value: unknown, from: ResourceKind, to: ResourceKind): unknown {
   if (!isObject(value)) return value;
   const metadata = isObject(value['metadata']) ? value['metadata'] : {};
-  const object: KubeObject = structuredClone({ ...value, apiVersion: apiVersionOf(from), kind: from.kind, metadata });
-  const stored = from.storedAs === undefined ? object : from.storedAs.toStored(object);
-  const seen = to.storedAs === undefined ? stored : to.storedAs.fromStored(stored);
-  return { ...seen, apiVersion: apiVersionOf(to), kind: to.kind };
+  return inVersion({ ...value, apiVersion: apiVersionOf(from), kind: from.kind, metadata }, from, to);
 }
 
 /** What field management needs to know of a write. */

@@ -7,7 +7,7 @@ import { shown } from '../patch/json-value.ts';
 import { CompactedError, type StoredObject } from '../storage/object-store.ts';
 import type { ContinueToken } from './continue.ts';
 import { checkListOptions } from './list-options.ts';
-import type { Registry, View } from './registry.ts';
+import { type Registry, View } from './registry.ts';
 import type { Selection } from './selectors.ts';
 
 export interface ListOptions {
@@ -124,6 +124,32 @@ export function listObjects(registry: Registry, row: ResourceKind, options: List
   }
 }
 
+/** The same where a webhook may have to convert the objects: it gets many of them together. */
+export async function listWhenConverted(
+  registry: Registry,
+  row: ResourceKind,
+  options: ListOptions,
+): Promise<ListPage> {
+  const webhook = row.storedAs?.webhook;
+  if (webhook === undefined) return listObjects(registry, row, options);
+  const list = listOf(row, options);
+  const { revision, token } = revisionOf(registry, list, options);
+  try {
+    const stored: StoredObject[] = [];
+    for (const one of candidates(registry, row, options, revision, token)) {
+      stored.push(one);
+      // One more shows that there are more.
+      if (options.selection.everything && options.limit > 0 && stored.length > options.limit) break;
+    }
+    const texts = await webhook.fromStored(stored.map(({ text }) => text));
+    const views = new Map(stored.map((one, index) => [one, new View(texts[index] ?? '')]));
+    return pageOf(registry, row, options, revision, views);
+  } catch (error) {
+    if (!(error instanceof CompactedError)) throw error;
+    throw token === undefined ? expired(error.message) : continueExpired(registry, list, token);
+  }
+}
+
 /** Reads no object beyond the page and the one that shows that there are more. */
 function readPage(
   registry: Registry,
@@ -132,11 +158,23 @@ function readPage(
   revision: number,
   token: ContinueToken | undefined,
 ): ListPage {
+  function* views(): Iterable<[StoredObject, View]> {
+    for (const one of candidates(registry, row, options, revision, token)) yield [one, registry.view(row, one)];
+  }
+  return pageOf(registry, row, options, revision, views());
+}
+
+function pageOf(
+  registry: Registry,
+  row: ResourceKind,
+  options: ListOptions,
+  revision: number,
+  views: Iterable<readonly [StoredObject, View]>,
+): ListPage {
   const { everything } = options.selection;
   const items: View[] = [];
   let before: StoredObject | undefined;
-  for (const one of candidates(registry, row, options, revision, token)) {
-    const view = registry.view(row, one);
+  for (const [one, view] of views) {
     if (!everything && !options.selection.matches(view.object)) {
       before = one;
       continue;

@@ -6,6 +6,7 @@ import { conflict, MODIFIED } from '../errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { LARGE_BYTES } from '../limits.ts';
 import { applyPatch, type PatchType } from '../patch/apply.ts';
+import { readable } from './conversions.ts';
 import { decodeObject } from './decode.ts';
 import type { Registry, View, WriteOptions } from './registry.ts';
 import { checkPlacement, mainRules, replaceStored, type UpdateRules, WrittenMeanwhile } from './write.ts';
@@ -34,7 +35,7 @@ function* patchSteps(
   options: WriteOptions,
   rules: UpdateRules,
 ): Steps<View> {
-  const stored = registry.need(row, namespace, name);
+  const stored = (yield* readable(registry, row, namespace, name)) ?? registry.need(row, namespace, name);
   const patched = applyPatch(registry.parse(row, stored), patch, type, row.schema);
   const object = decodeObject(registry.checkBody, row, patched, undefined, options);
   checkPlacement(row, object, namespace, name);
@@ -72,7 +73,7 @@ export async function patchInTurns(
         return await waiting(patchSteps(registry, row, namespace, name, value, type, options, rules));
       }
       await nextTurn();
-      const stored = registry.need(row, namespace, name);
+      const stored = (await waiting(readable(registry, row, namespace, name))) ?? registry.need(row, namespace, name);
       const patched = applyPatch(registry.parse(row, stored), value, type, row.schema);
       await nextTurn();
       const object = decodeObject(registry.checkBody, row, patched, undefined, options);

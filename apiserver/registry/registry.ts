@@ -154,12 +154,17 @@ export class Registry {
   }
 
   /** A copy of the stored object, in the row's form, for the caller to change. */
-  parse(row: ResourceKind, stored: StoredObject): KubeObject {
+  parse(row: ResourceKind, stored: Pick<StoredObject, 'text'>): KubeObject {
     const object = parseObject(stored.text);
     return row.storedAs === undefined ? object : row.storedAs.fromStored(object);
   }
 
-  view(row: ResourceKind, stored: StoredObject): View {
+  /** A copy of it in the form in which it is stored, which is enough where metadata alone counts. */
+  parseStored({ text }: StoredObject): KubeObject {
+    return parseObject(text);
+  }
+
+  view(row: ResourceKind, stored: Pick<StoredObject, 'text'>): View {
     const registry = this;
     if (row.storedAs === undefined) return new View(stored);
     let text: string | undefined;
@@ -228,9 +233,14 @@ export class Registry {
    * for one that is too large.
    */
   put(row: ResourceKind, key: ObjectKey, object: KubeObject, previous?: StoredObject): View {
+    const stored = this.putStored(key, row.storedAs === undefined ? object : row.storedAs.toStored(object), previous);
+    return row.storedAs === undefined ? new View(stored, object) : this.view(row, stored);
+  }
+
+  /** The same for an object in the form in which it is stored. */
+  putStored(key: ObjectKey, object: KubeObject, previous?: StoredObject): StoredObject {
     try {
-      const stored = this.store.put(key, row.storedAs === undefined ? object : row.storedAs.toStored(object), previous);
-      return row.storedAs === undefined ? new View(stored, object) : this.view(row, stored);
+      return this.store.put(key, object, previous);
     } catch (error) {
       if (error instanceof ObjectTooLargeError) throw objectTooLarge(error.bytes);
       throw error;

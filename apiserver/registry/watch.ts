@@ -4,8 +4,8 @@
 // from its revision. Never writes to a connection: http/watch.ts does.
 
 import { expired } from '../errors.ts';
-import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
-import type { Change } from '../storage/change.ts';
+import { ConversionPending, type KubeObject, type ResourceKind } from '../kinds/resource.ts';
+import { type Change, lastState } from '../storage/change.ts';
 import { CompactedError } from '../storage/object-store.ts';
 import { type ObjectPage, parseResourceVersion, readObjects } from './list.ts';
 import { checkWatchOptions } from './list-options.ts';
@@ -70,12 +70,12 @@ export function seenBy(
 
 /** The view a watcher gets: after the change, or what it last saw with the new revision when the object left its sight. */
 function viewOf(row: ResourceKind, change: Change, type: WatchEvent['type']): View {
-  const { record } = change;
-  const left = type === 'DELETED' && record.type !== 'DELETED' && change.previous !== undefined;
+  const { record, previous } = change;
+  const left = type === 'DELETED' && record.type !== 'DELETED' && previous !== undefined;
   if (!left && row.storedAs === undefined) return new View(record.text, change.object);
-  const seen: KubeObject = left ? { ...change.previous, metadata: { ...change.previous.metadata } } : change.object;
-  if (left) seen.metadata.resourceVersion = String(record.revision);
-  const object = row.storedAs === undefined ? seen : row.storedAs.fromStored(structuredClone(seen));
+  const seen: Readonly<KubeObject> = left ? previous : change.object;
+  const copy = row.storedAs === undefined ? seen : row.storedAs.fromStored(structuredClone(seen));
+  const object = left ? lastState(copy, record.revision) : copy;
   return new View(JSON.stringify(object), object);
 }
 
@@ -153,7 +153,14 @@ class RunningWatch implements Watch {
   /** Reads and sends parts until it has caught up. Other work runs between two of them. */
   proceed(): void {
     if (this.#stopped) return;
-    const caughtUp = this.#initial === undefined ? this.#sendChanges() : this.#sendObjects(this.#initial.after);
+    let caughtUp: boolean;
+    try {
+      caughtUp = this.#initial === undefined ? this.#sendChanges() : this.#sendObjects(this.#initial.after);
+    } catch (error) {
+      if (!(error instanceof ConversionPending)) throw error;
+      this.#convert(error);
+      return;
+    }
     if (this.#stopped) return;
     // Nothing was written since the last part was read: from here on every write comes by itself.
     if (caughtUp) {
@@ -178,11 +185,45 @@ class RunningWatch implements Watch {
     else setImmediate(resume);
   }
 
+  /** Has the next part converted, of which nothing has been sent yet, and goes on with it. */
+  #convert(pending: ConversionPending): void {
+    const done = pending.convert().then(() => this.#row.storedAs?.webhook?.fromStored(this.#partTexts()));
+    done.then(
+      () => this.#later(),
+      (error: unknown) => {
+        if (this.#stopped) return;
+        this.stop();
+        this.#sink.failed(asStatus(error));
+      },
+    );
+  }
+
+  #partTexts(): string[] {
+    const { store } = this.#registry;
+    const texts: string[] = [];
+    if (this.#initial === undefined) {
+      const { changes } = store.since(this.#seen, this.#resource, this.#namespace, PART_BYTES);
+      for (const { record } of changes) {
+        texts.push(record.text, ...(record.previousText === undefined ? [] : [record.previousText]));
+      }
+      return texts;
+    }
+    let bytes = 0;
+    for (const { text } of store.scanAt(this.#seen, this.#resource, this.#namespace, this.#initial.after)) {
+      texts.push(text);
+      bytes += text.length;
+      if (bytes >= PART_BYTES) break;
+    }
+    return texts;
+  }
+
   /** Returns whether it has caught up. */
   #sendObjects(after: ObjectPage['after']): boolean {
     const { namespace, selection, sendInitialEvents } = this.#options;
     const of = { ...(namespace === undefined ? {} : { namespace }), selection };
     const page = readObjects(this.#registry, this.#row, of, this.#seen, after, PART_BYTES);
+    // A part is sent as a whole: what has to be converted first shows before that.
+    if (this.#isConverted) for (const view of page.items) view.object;
     for (const view of page.items) this.#sink.event({ type: 'ADDED', revision: this.#seen, view: () => view });
     if (page.after !== undefined) {
       this.#initial = { after: page.after };
@@ -199,7 +240,9 @@ class RunningWatch implements Watch {
     // A watch that starts in the future waits until the store gets there.
     if (this.#seen >= store.revision) return true;
     const { changes, reached } = store.since(this.#seen, this.#resource, this.#namespace, PART_BYTES);
-    for (const change of changes) this.#send(change);
+    const events = changes.flatMap((change) => this.#eventOf(change) ?? []);
+    if (this.#isConverted) for (const { view } of events) view();
+    for (const event of events) this.#sink.event(event);
     this.#seen = reached;
     return reached >= store.revision;
   }
@@ -208,7 +251,8 @@ class RunningWatch implements Watch {
     const { record } = change;
     if (record.revision <= this.#from) return;
     // The client reads more slowly than objects change. Later events stay in the store until it has read the rest.
-    if (record.revision > this.#seen && this.#sink.isFull()) {
+    // So do those that a webhook has to convert.
+    if (record.revision > this.#seen && (this.#isConverted || this.#sink.isFull())) {
       this.#unsubscribe?.();
       this.#unsubscribe = undefined;
       // What was written before it is sent, or does not concern this watch.
@@ -216,17 +260,25 @@ class RunningWatch implements Watch {
       this.#later();
       return;
     }
-    if (this.#namespace === undefined || record.namespace === this.#namespace) this.#send(change);
+    if (this.#namespace === undefined || record.namespace === this.#namespace) {
+      const event = this.#eventOf(change);
+      if (event !== undefined) this.#sink.event(event);
+    }
     this.#seen = record.revision;
   }
 
-  #send(change: Change): void {
+  get #isConverted(): boolean {
+    return this.#row.storedAs?.webhook !== undefined;
+  }
+
+  /** What the change is to this watch; undefined for nothing. */
+  #eventOf(change: Change): WatchEvent | undefined {
     const row = this.#row;
     const { storedAs } = row;
     const convert = (object: Readonly<KubeObject>): Readonly<KubeObject> =>
       storedAs === undefined ? object : storedAs.fromStored(structuredClone(object));
     const type = seenBy(this.#options.selection, change, convert);
-    if (type === undefined) return;
-    this.#sink.event({ type, revision: change.record.revision, view: () => viewOf(row, change, type), change });
+    if (type === undefined) return undefined;
+    return { type, revision: change.record.revision, view: () => viewOf(row, change, type), change };
   }
 }

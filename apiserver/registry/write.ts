@@ -6,7 +6,7 @@ import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { sameJson } from '../../lib/same-json.ts';
 import { PendingRefusal } from '../admission/chain.ts';
-import { atOnce, type Steps, waiting } from '../admission/steps.ts';
+import { atOnce, converting, type Steps, waiting } from '../admission/steps.ts';
 import { trackUpdate } from '../apply/field-manager.ts';
 import { alreadyExists, badRequest, conflict, forbidden, invalid, MODIFIED, StatusError } from '../errors.ts';
 import {
@@ -20,6 +20,7 @@ import {
 import { parseObject } from '../storage/change.ts';
 import type { StoredObject } from '../storage/object-store.ts';
 import { admissionAttributes, settler } from './admit.ts';
+import { readable, storable } from './conversions.ts';
 import { fieldWrite, keepManagedFields, putWithin } from './field-managers.ts';
 import { hasFinalizers } from './namespaces.ts';
 import { apiVersionOf, type Registry, View, type WriteOptions } from './registry.ts';
@@ -143,7 +144,9 @@ export function* createSteps(
   const sentVersion = object.metadata.resourceVersion ?? '';
   clearSystemMetadata(object);
   strategy.applyDefaults?.(object);
-  if (options.tracked !== true) trackUpdate(fieldWrite(registry, row, options), undefined, object);
+  if (options.tracked !== true) {
+    yield* converting(() => trackUpdate(fieldWrite(registry, row, options), undefined, object));
+  }
   const { managedFields } = object.metadata;
   const settle = settler(registry, row);
   const place = { namespace: row.namespaced ? namespace : '', name: object.metadata.name ?? '', object, settle };
@@ -174,6 +177,7 @@ export function* createSteps(
     }
     if (!generated || attempt === GENERATE_ATTEMPTS) throw alreadyExists(row, name);
     metadata.name = generateName(metadata.generateName ?? '');
+    yield* storable(row, object, options.dryRun);
   }
 }
 
@@ -204,6 +208,7 @@ function* complete(
     if (countsGenerations(row, object)) object.metadata.generation = 1;
     reject(row, object, strategy.validateCreate?.(object) ?? []);
     for (const warning of strategy.warnings?.(object) ?? []) options.warn(warning);
+    yield* storable(row, object, options.dryRun);
     yield* admission(object);
     // While a webhook was waited for, another object may have been given the same address or port.
     if (before === undefined || registry.store.revision === revision || attempt === GENERATE_ATTEMPTS) return;
@@ -289,7 +294,7 @@ export function updateWhenAdmitted(
   return waiting(updateSteps(registry, row, namespace, name, object, options, rules));
 }
 
-function* updateSteps(
+export function* updateSteps(
   registry: Registry,
   row: ResourceKind,
   namespace: string,
@@ -299,7 +304,7 @@ function* updateSteps(
   rules: UpdateRules,
 ): Steps<View> {
   checkPlacement(row, object, namespace, name);
-  const stored = registry.need(row, namespace, name);
+  const stored = (yield* readable(registry, row, namespace, name)) ?? registry.need(row, namespace, name);
   return yield* replaceStored(registry, row, stored, object, options, rules);
 }
 
@@ -318,7 +323,7 @@ export function* replaceStored(
   options: WriteOptions,
   rules: UpdateRules,
 ): Steps<View> {
-  const old = registry.parse(row, stored);
+  const old = yield* converting(() => registry.parse(row, stored));
   const name = stored.name;
   const { metadata } = object;
   if ((metadata.uid ?? '') !== '' && metadata.uid !== old.metadata.uid) {
@@ -334,7 +339,9 @@ export function* replaceStored(
   }
   keepSystemMetadata(object, old);
   row.strategy.applyDefaults?.(object);
-  if (options.tracked !== true) trackUpdate(fieldWrite(registry, row, options, rules.subresource), old, object);
+  if (options.tracked !== true) {
+    yield* converting(() => trackUpdate(fieldWrite(registry, row, options, rules.subresource), old, object));
+  }
   const { managedFields } = object.metadata;
   const { subresource = '' } = rules;
   const place = { namespace: stored.namespace, name, object, old, subresource, settle: settler(registry, row) };
@@ -355,6 +362,7 @@ export function* replaceStored(
   const ownRules = getOwn(row.strategy.validateSubresource, subresource);
   reject(row, object, ownRules === undefined ? rules.validate(object, old) : ownRules(object, old));
   if (subresource === '') for (const text of row.strategy.warnings?.(object, old) ?? []) options.warn(text);
+    yield* storable(row, object, options.dryRun);
   if (options.admitted !== true) yield* registry.admission.validate(attributes);
   if (registry.find(row, stored.namespace, name)?.revision !== stored.revision) {
     registry.need(row, stored.namespace, name);
@@ -374,7 +382,8 @@ function store(
   tracked = false,
 ): View {
   const key = registry.key(row, stored.namespace, stored.name);
-  if (stored.stale !== true && sameJson(object, old)) return registry.view(row, stored);
+  const isOutdated = (): boolean => stored.stale === true || row.storedAs?.isOutdated?.(stored.text) === true;
+  if (sameJson(object, old) && !isOutdated()) return registry.view(row, stored);
   if (dryRun) return new View(JSON.stringify(object), object);
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
   if (deletionTimestamp !== undefined && deletionGracePeriodSeconds === 0 && !hasFinalizers(row, object)) {

@@ -7,6 +7,7 @@ import type { KubeObject, ObjectLookup } from '../../kinds/resource.ts';
 import { applyJsonPatch } from '../../patch/json-patch.ts';
 import { isObject, PatchError } from '../../patch/json-value.ts';
 import type { AdmissionAttributes, RemotePlugin } from '../plugin.ts';
+import { whenConverted } from '../steps.ts';
 import { callWebhook, settleFailure } from '../webhooks/call.ts';
 import type { WebhookClient } from '../webhooks/client.ts';
 import { type ConfiguredWebhook, concerns, configuredWebhooks, isExempt } from '../webhooks/match.ts';
@@ -92,7 +93,7 @@ export function mutatingAdmissionWebhook(client: WebhookClient): RemotePlugin {
     let changed = false;
     try {
       const patch = await callWebhook(configured, 'mutating', seen, client, lookup);
-      changed = applyPatch(attributes, seen, patch, name);
+      changed = await whenConverted(() => applyPatch(attributes, seen, patch, name));
     } catch (error) {
       settleFailure(error, configured, () => attributes.annotate(`failed-open.${MUTATION}${key}`, name));
     } finally {
@@ -115,7 +116,7 @@ export function mutatingAdmissionWebhook(client: WebhookClient): RemotePlugin {
     for (const [index, configured] of hooks.entries()) {
       if (state.round === 1 && !state.due.has(configured.id)) continue;
       // An earlier webhook may have changed the labels.
-      const seen = concerns(configured, attributes, lookup);
+      const seen = await whenConverted(() => concerns(configured, attributes, lookup));
       if (seen !== undefined && (await callOne(configured, index, attributes, seen, state, lookup))) again = true;
     }
     state.output = JSON.stringify(attributes.object);

@@ -31,6 +31,8 @@ interface Denied {
 class Findings {
   readonly denied: Denied[] = [];
   readonly audited: object[] = [];
+  /** Sent once everything is known: the evaluation may begin anew where a parameter has to be converted first. */
+  readonly warnings: string[] = [];
   readonly annotations = new Map<string, Set<string>>();
 }
 
@@ -77,7 +79,7 @@ export function validatingAdmissionPolicy(findKind: FindKind): AdmissionPlugin {
           }
           if (validationActions.includes('Warn')) {
             const what = `ValidatingAdmissionPolicy '${names.policy}' with binding '${names.binding}'`;
-            attributes.warn(`Validation failed for ${what}: ${message}`);
+            findings.warnings.push(`Validation failed for ${what}: ${message}`);
           }
         }
         for (const message of verdict.failures) findings.denied.push({ ...names, message, reason: 'Invalid' });
@@ -123,6 +125,7 @@ export function validatingAdmissionPolicy(findKind: FindKind): AdmissionPlugin {
           continue;
         apply(stored, bound, attributes, () => variables(seen), budget, findings, lookup);
       }
+      for (const warning of findings.warnings) attributes.warn(warning);
       for (const [key, values] of findings.annotations) attributes.annotate(key, [...values].join(', '));
       if (findings.audited.length > 0) {
         attributes.annotate(FAILURES, JSON.stringify(findings.audited.slice(0, MAX_FAILURES)));

@@ -172,7 +172,9 @@ export class QuotaLedger implements QuotaUsage {
       for (;;) {
         let seen = 0;
         for (const stored of this.#registry.store.scan(key, namespace, after)) {
-          const object = this.#registry.parse(row, stored);
+          // Of a custom object metadata counts alone.
+          const object =
+            row.custom === undefined ? this.#registry.parse(row, stored) : this.#registry.parseStored(stored);
           const measured = { usage: usageOf(resource, object), scopes: scopeFacts(object) };
           this.#note(namespace, ledger, `${key}/${stored.name}`, measured);
           after = { namespace, name: stored.name };

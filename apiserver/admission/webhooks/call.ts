@@ -20,7 +20,10 @@ export async function callWebhook(
   checkDryRun(hook, attributes.dryRun);
   const version = reviewVersion(hook);
   const uid = randomUUID();
-  const body = await client.call(hook, admissionReview(version, uid, attributes), lookup);
+  const review = admissionReview(version, uid, attributes);
+  const body = await client.call(hook, review, lookup).catch((error: unknown) => {
+    throw error instanceof CallFailure ? new CallFailure(`failed to call webhook: ${error.message}`) : error;
+  });
   const { patch, warnings, auditAnnotations, refusal } = readAnswer(body, version, uid, phase, name);
   for (const [key, value] of Object.entries(auditAnnotations)) attributes.annotate(`${name}/${key}`, value);
   for (const warning of warnings) attributes.warn(warning);

@@ -17,6 +17,9 @@ import { CallFailure } from './review.ts';
 const MAX_ANSWER = 8 * 1024 * 1024;
 const MAX_SHOWN = 1024;
 
+/** Where a webhook is and how long it may take, of any kind of configuration. */
+export type CalledWebhook = Pick<Webhook, 'clientConfig' | 'timeoutSeconds'>;
+
 /** Where a webhook listens. */
 export interface Target {
   readonly host: string;
@@ -35,12 +38,12 @@ function serviceAddress(
   lookup: ObjectLookup,
 ): { readonly host: string; readonly port: number } {
   const stored = lookup.get('', 'services', namespace, name);
-  if (stored === undefined) throw new CallFailure(`failed to call webhook: service ${JSON.stringify(name)} not found`);
+  if (stored === undefined) throw new CallFailure(`service ${JSON.stringify(name)} not found`);
   const spec = as<Service>(stored, 'Service').spec ?? {};
   if (spec.type === 'ExternalName') return { host: spec.externalName ?? '', port };
   const servicePort = (spec.ports ?? []).find((one) => one.port === port);
   if (servicePort === undefined) {
-    throw new CallFailure(`failed to call webhook: no service port ${port} found for service ${JSON.stringify(name)}`);
+    throw new CallFailure(`no service port ${port} found for service ${JSON.stringify(name)}`);
   }
   const addresses: { host: string; port: number }[] = [];
   for (const object of lookup.each('discovery.k8s.io', 'endpointslices', namespace)) {
@@ -55,13 +58,23 @@ function serviceAddress(
   }
   const chosen = addresses[Math.floor(Math.random() * addresses.length)];
   if (chosen === undefined) {
-    throw new CallFailure(`failed to call webhook: no endpoints available for service ${JSON.stringify(name)}`);
+    throw new CallFailure(`no endpoints available for service ${JSON.stringify(name)}`);
   }
   return chosen;
 }
 
+/** A service that cannot be resolved fails like a connection that cannot be made. */
+function addressOf<T>(url: string, resolve: () => T): T {
+  try {
+    return resolve();
+  } catch (error) {
+    if (!(error instanceof CallFailure)) throw error;
+    throw new CallFailure(`Post ${JSON.stringify(url)}: ${error.message}`);
+  }
+}
+
 /** Throws CallFailure where there is nothing to call. */
-export function targetOf({ clientConfig, timeoutSeconds = 10 }: Webhook, lookup: ObjectLookup): Target {
+export function targetOf({ clientConfig, timeoutSeconds = 10 }: CalledWebhook, lookup: ObjectLookup): Target {
   const query = `?timeout=${timeoutSeconds}s`;
   const service = clientConfig?.service;
   if (service !== undefined) {
@@ -69,7 +82,7 @@ export function targetOf({ clientConfig, timeoutSeconds = 10 }: Webhook, lookup:
     const servername = `${name}.${namespace}.svc`;
     const whole = `${path.startsWith('/') ? path : `/${path}`}${query}`;
     const url = `https://${servername}:${port}${whole}`;
-    return { ...serviceAddress(namespace, name, port, lookup), path: whole, servername, url };
+    return { ...addressOf(url, () => serviceAddress(namespace, name, port, lookup)), path: whole, servername, url };
   }
   const url = new URL(clientConfig?.url ?? '');
   const host = url.hostname.replace(/^\[|\]$/g, '');
@@ -92,32 +105,27 @@ export class WebhookClient {
   }
 
   /** The answer to `body` as parsed JSON. Rejects with CallFailure. */
-  async call(hook: Webhook, body: unknown, lookup: ObjectLookup): Promise<unknown> {
+  async call(hook: CalledWebhook, body: unknown, lookup: ObjectLookup): Promise<unknown> {
     const target = targetOf(hook, lookup);
-    const fail = (why: string): CallFailure =>
-      new CallFailure(`failed to call webhook: Post ${JSON.stringify(target.url)}: ${why}`);
+    const fail = (why: string): CallFailure => new CallFailure(`Post ${JSON.stringify(target.url)}: ${why}`);
     const { code, text } = await this.#post(target, hook, JSON.stringify(body)).catch((error: unknown) => {
       throw fail(errorMessage(error));
     });
     if (code === 404) {
-      throw new CallFailure('failed to call webhook: the server could not find the requested resource');
+      throw new CallFailure('the server could not find the requested resource');
     }
     if (code < 200 || code > 299) {
       const shown = JSON.stringify(text.slice(0, MAX_SHOWN));
-      throw new CallFailure(
-        `failed to call webhook: an error on the server (${shown}) has prevented the request from succeeding`,
-      );
+      throw new CallFailure(`an error on the server (${shown}) has prevented the request from succeeding`);
     }
     try {
       return JSON.parse(text);
     } catch (error) {
-      throw new CallFailure(
-        `failed to call webhook: couldn't get version/kind; json parse error: ${errorMessage(error)}`,
-      );
+      throw new CallFailure(`couldn't get version/kind; json parse error: ${errorMessage(error)}`);
     }
   }
 
-  #post(target: Target, hook: Webhook, body: string): Promise<{ code: number; text: string }> {
+  #post(target: Target, hook: CalledWebhook, body: string): Promise<{ code: number; text: string }> {
     const { promise, resolve, reject } = Promise.withResolvers<{ code: number; text: string }>();
     const bundle = hook.clientConfig?.caBundle ?? '';
     const outgoing = httpsRequest(

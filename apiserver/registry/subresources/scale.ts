@@ -13,8 +13,9 @@ import { applyPatch, type PatchType } from '../../patch/apply.ts';
 import { isObject, type JsonObject, shown } from '../../patch/json-value.ts';
 import { checkBodyAs } from '../../schema/decode.ts';
 import { admitRequest } from '../admit.ts';
+import { readable } from '../conversions.ts';
 import { apiVersionOf, type Registry, View, type WriteOptions } from '../registry.ts';
-import { mainRules, updateObject } from '../write.ts';
+import { mainRules, updateSteps } from '../write.ts';
 
 function part(object: Readonly<KubeObject>, field: string): JsonObject {
   const value = getOwn(object, field);
@@ -155,7 +156,8 @@ function* scaleSteps(
   change: ScaleChange,
   options: WriteOptions,
 ): Steps<View> {
-  const object = registry.parse(row, registry.need(row, namespace, name));
+  const stored = (yield* readable(registry, row, namespace, name)) ?? registry.need(row, namespace, name);
+  const object = registry.parse(row, stored);
   const paths = new Map(registry.versionsOf(row).map((each) => [apiVersionOf(each), replicasPath(each)] as const));
   const old = scaleObject(scaleOf(object, row));
   const { managedFields } = object.metadata;
@@ -182,7 +184,7 @@ function* scaleSteps(
   if (fields === undefined) delete object.metadata.managedFields;
   else object.metadata.managedFields = fields;
   const written = { ...options, admitted: true, tracked: true };
-  return updateObject(registry, row, namespace, name, object, written, mainRules(row));
+  return yield* updateSteps(registry, row, namespace, name, object, written, mainRules(row));
 }
 
 function listed(managedFields: Record<string, unknown>[] | undefined): { managedFields?: Record<string, unknown>[] } {

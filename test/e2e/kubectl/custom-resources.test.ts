@@ -4,18 +4,61 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TestServer as HttpsServer } from '../../support/https-server.ts';
+import { makeCa } from '../../support/tls.ts';
 import { kubectls } from '../support/kubectls.ts';
 import { type Kubectl, kubectlFor, startTestServer, type TestServer } from './support.ts';
 
 const versions = (await kubectls()).filter(({ full }) => full);
 
 let test: TestServer;
+/** Converts between v1beta1, with spec.hostPort, and v1, with spec.host and spec.port. */
+let hook: HttpsServer;
+let caBundle: string;
 beforeAll(async () => {
   test = await startTestServer();
+  const ca = await makeCa();
+  caBundle = Buffer.from(ca.cert).toString('base64');
+  hook = await HttpsServer.start(await ca.server(['127.0.0.1']), ca.cert, ({ body }, response) => {
+    const { uid, objects, desiredAPIVersion: apiVersion } = JSON.parse(body).request;
+    const convertedObjects = objects.map(({ spec, ...rest }: { spec: Record<string, string> }) => {
+      const [host = '', port = ''] = (spec['hostPort'] ?? '').split(':');
+      const isNew = apiVersion.endsWith('/v1');
+      return { ...rest, apiVersion, spec: isNew ? { host, port } : { hostPort: `${spec['host']}:${spec['port']}` } };
+    });
+    const reply = { uid, result: { status: 'Success' }, convertedObjects };
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ kind: 'ConversionReview', apiVersion: 'apiextensions.k8s.io/v1', response: reply }));
+  });
 });
 afterAll(async () => {
   await test.stop();
+  await hook[Symbol.asyncDispose]();
 });
+
+const endpoints = (group: string): string => `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: endpointers.${group}}
+spec:
+  group: ${group}
+  scope: Namespaced
+  names: {plural: endpointers, kind: Endpointer}
+  conversion:
+    strategy: Webhook
+    webhook: {conversionReviewVersions: [v1], clientConfig: {url: "${hook.url}/convert", caBundle: ${caBundle}}}
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    additionalPrinterColumns: [{name: HostPort, type: string, jsonPath: .spec.hostPort}]
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {hostPort: {type: string}}}}}}
+  - name: v1
+    served: true
+    storage: false
+    additionalPrinterColumns: [{name: Host, type: string, jsonPath: .spec.host}, {name: Port, type: string, jsonPath: .spec.port}]
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {host: {type: string}, port: {type: string}}}}}}
+`;
 
 const definition = (group: string): string => `
 apiVersion: apiextensions.k8s.io/v1
@@ -126,6 +169,30 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     await kubectl.feed(changed, 'apply', '--server-side', '--field-manager=b', '--force-conflicts', '-f', '-');
     const shown = await kubectl.ok('get', crd, 'ssa', '-o', 'jsonpath={.spec.cronSpec} {.spec.replicas}');
     expect(shown).toBe('* * * * 6 2');
+  });
+
+  it('works in each of two versions, which a webhook converts', async () => {
+    const crd = `endpointers.${group}`;
+    await kubectl.feed(endpoints(group), 'apply', '-f', '-');
+    await kubectl.ok('wait', '--for=condition=Established', `crd/${crd}`, '--timeout=60s');
+    const manifest = (name: string, spec: string, version: string): string =>
+      `{apiVersion: ${group}/${version}, kind: Endpointer, metadata: {name: ${name}}, spec: ${spec}}`;
+    await kubectl.feed(manifest('one', '{hostPort: "a:80"}', 'v1beta1'), 'apply', '-f', '-');
+    await kubectl.feed(manifest('two', '{host: b, port: "81"}', 'v1'), 'apply', '-f', '-');
+    const [old, now] = [`endpointers.v1beta1.${group}`, `endpointers.v1.${group}`];
+    expect(await kubectl.ok('get', now)).toMatch(/^NAME +HOST +PORT\none +a +80\ntwo +b +81\n$/);
+    expect(await kubectl.ok('get', old)).toMatch(/^NAME +HOSTPORT\none +a:80\ntwo +b:81\n$/);
+    // An object of the other version than before, from the client's side and from the server's.
+    await kubectl.feed(manifest('one', '{host: c, port: "82"}', 'v1'), 'apply', '-f', '-');
+    await kubectl.feed(manifest('two', '{host: b, port: "83"}', 'v1'), 'apply', '--server-side', '--force-conflicts', '-f', '-');
+    expect(await kubectl.ok('get', old, '-o', 'jsonpath={.items[*].spec.hostPort}')).toBe('c:82 b:83');
+    const watched = await kubectl.until(
+      ['get', now, '-w'],
+      (shown) => /^two +d +84$/m.test(shown),
+      () => kubectl.ok('patch', old, 'two', '--type=merge', '-p', '{"spec":{"hostPort":"d:84"}}'),
+    );
+    expect(watched).toMatch(/^NAME +HOST +PORT\none +c +82\ntwo +b +83\n/);
+    await kubectl.ok('delete', 'crd', crd, '--timeout=60s');
   });
 
   it('deletes the objects with their definition', async () => {

@@ -419,12 +419,13 @@ describe('a webhook behind a service', () => {
     const clientConfig = { service: { name: 'hook', namespace: 'default', path: '/in', port: 443 }, caBundle };
     const client = new WebhookClient(systemClock);
     const call = (...objects: Parameters<typeof lookupOf>): Promise<unknown> =>
-      client.call({ name: 'a', clientConfig }, { request: { uid: '1' } }, lookupOf(...objects));
+      client.call({ clientConfig }, { request: { uid: '1' } }, lookupOf(...objects));
     const stored = { group: '', plural: 'services', object: service };
     const answered = await call(stored, { group: 'discovery.k8s.io', plural: 'endpointslices', object: slice });
     expect(at(answered, 'response', 'allowed')).toBe(true);
     expect(called()).toEqual(['in']);
-    await expect(call(stored)).rejects.toThrow('failed to call webhook: no endpoints available for service "hook"');
-    await expect(call()).rejects.toThrow('failed to call webhook: service "hook" not found');
+    const post = 'Post "https://hook.default.svc:443/in?timeout=10s": ';
+    await expect(call(stored)).rejects.toThrow(`${post}no endpoints available for service "hook"`);
+    await expect(call()).rejects.toThrow(`${post}service "hook" not found`);
   });
 });

@@ -29,7 +29,8 @@ export function crdFixture(): CrdFixture {
   const kinds = new RowTable([namespaces, customresourcedefinitions]);
   const registry = new Registry({ store, clock, kinds, checkBody, admission: ADMISSION });
   const log: string[] = [];
-  const controller = new DefinitionController(registry, (line) => log.push(line));
+  const conversions = { clock, call: () => Promise.reject(new Error('there is no webhook')), observe: () => undefined };
+  const controller = new DefinitionController(registry, (line) => log.push(line), conversions);
   controller.start();
   const create: CrdFixture['create'] = (row, body, namespace = '') => {
     const object = decodeObject(registry.checkBody, row, structuredClone(body), undefined, ADMIN);
