@@ -83,6 +83,11 @@ export class Metrics {
     processMetrics(registers);
   }
 
+  /** For what registers figures of its own. */
+  get registers(): PromRegistry[] {
+    return [this.#registry];
+  }
+
   /** A request begins; the function that is returned is called once, when its response is over. */
   begin(request: RequestLabels, longRunning: boolean): (code: number, seconds: number) => void {
     const { dry_run: _dryRun, ...place } = request;

@@ -5,7 +5,7 @@
 // registry/ (what a request means, for any kind), patch/ (the three patches), storage/ (objects and revisions in
 // SQLite), kinds/ + schema/ (one row per kind), crd/ (rows of custom kinds), cel/ (their rules' language), discovery/
 // (kubectl's first requests), proxy/ (to a kubelet), aggregation/ (to other API servers),
-// audit/ (what is recorded of requests), pki/ (certificates, tokens' key, kubeconfigs).
+// audit/ (what is recorded of requests), flowcontrol/ (who is served when), pki/ (certificates, tokens' key, kubeconfigs).
 
 import type { Clock } from '../lib/clock.ts';
 import type { ConnectionTimeouts } from '../lib/connection-guard.ts';

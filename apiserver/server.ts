@@ -7,6 +7,7 @@ import type { Server } from 'node:https';
 import { hostname } from 'node:os';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyReply, type FastifyRequest, type RouteGenericInterface } from 'fastify';
+import type { Clock } from '../lib/clock.ts';
 import { ConnectionGuard } from '../lib/connection-guard.ts';
 import { type ConnectionLimits, connectionLimits } from '../lib/connection-limits.ts';
 import { openFilesLimit } from '../lib/descriptors.ts';
@@ -31,11 +32,17 @@ import { ServiceAccountTokens } from './auth/tokens.ts';
 import { bootstrap } from './bootstrap.ts';
 import { DefinitionController } from './crd/controller.ts';
 import { badRequest, tooLarge } from './errors.ts';
+import { dump } from './flowcontrol/dump.ts';
+import { FlowControl } from './flowcontrol/flow-control.ts';
+import { followFlowConfig } from './flowcontrol/follow.ts';
+import { FlowMetrics } from './flowcontrol/metrics.ts';
+import { Widths } from './flowcontrol/widths.ts';
 import { Converter } from './http/convert-aside.ts';
 import type { AdmittedRequest, Reply } from './http/exchange.ts';
+import { FlowGate } from './http/gate.ts';
 import { Handler } from './http/handler.ts';
 import type { HealthCheck } from './http/health.ts';
-import { DEFAULT_LIMITS, InFlight } from './http/in-flight.ts';
+import { DEFAULT_LIMITS, InFlight, type RequestLimits } from './http/in-flight.ts';
 import { type MeasureParts, measure } from './http/measure.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
@@ -109,6 +116,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const trim = (text: string): Promise<string> => converter.convert('without-managed-fields', text);
     const audit = await openAudit(options.audit ?? {}, { clock, log, trim });
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
+    const flow = flowControlOf(limits, clock, metrics);
+    const widths = new Widths();
     const { lookup, authorizer } = registry;
     const reviews = { tokens, bearers, lookup, authorizer, now: () => clock.now() };
     const resources = new ResourceHandler(registry, reviews, converter);
@@ -129,7 +138,11 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       ...snapshot,
       metrics,
       audit,
-      inFlight: new InFlight(limits),
+      gate: flow === undefined ? new InFlight(limits) : new FlowGate(flow, widths),
+      widths,
+      ...(flow === undefined
+        ? {}
+        : { flowDump: (path: string, query: URLSearchParams) => dump(path, query, flow.levels) }),
       requestTimeoutMs: limits.requestTimeoutMs,
       health: healthChecks(store, state),
       registry,
@@ -147,6 +160,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
     const port = await listen(app, address, options.port);
     await bootstrap(registry, port, pki);
+    const stopFlow = flow === undefined ? () => undefined : followFlowConfig({ registry, flow, clock, log });
     const stopAggregation = await startAggregation(registry, log);
     const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
     const apiServices = new AggregationController(registry, aggregation, log);
@@ -165,6 +179,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const close = async (): Promise<void> => {
       state.closing = true;
       stopCleanup();
+      stopFlow();
+      flow?.stop();
       stopAggregation();
       clientCa.stop();
       definitions.stop();
@@ -193,6 +209,16 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     if (error instanceof StoreFullError) throw new UserError(error.message);
     throw error;
   }
+}
+
+/** Undefined without --enable-priority-and-fairness. */
+function flowControlOf(limits: RequestLimits, clock: Clock, metrics: Metrics): FlowControl | undefined {
+  if (!limits.priorityAndFairness) return undefined;
+  const total = limits.maxRequestsInflight + limits.maxMutatingRequestsInflight;
+  const observer = new FlowMetrics(metrics.registers);
+  const flow = new FlowControl({ clock, total, observer });
+  observer.show(flow);
+  return flow;
 }
 
 /** With kube-apiserver's names. */
@@ -279,9 +305,10 @@ function buildApp(parts: AppParts) {
       const auditId = auditIdOf(request.raw);
       reply.raw.setHeader('Audit-Id', auditId);
       const endWithResponse = (visit: Visit): void => {
+        visit.setHeader = (name, value) => reply.raw.setHeader(name, value);
         reply.raw.once('close', () => visit.end(reply.raw.headersSent ? reply.raw.statusCode : undefined));
       };
-      const received = handler.receive(request.raw, endWithResponse, auditId);
+      const received = await handler.receive(request.raw, endWithResponse, auditId);
       admitted.set(request.raw, received);
       if (handler.isLongRunning(received)) guard.allowTime(reply.raw, LONG_RUNNING_MS);
       // A body that is too large is refused by its length, unsent.

@@ -14,6 +14,9 @@ import type { Decision } from '../auth/authorizer.ts';
 import { auditLine, impersonated } from '../auth/impersonate.ts';
 import type { ServiceAccountTokens } from '../auth/tokens.ts';
 import { internalError, methodNotAllowed, pathNotFound, StatusError, storeFull, unauthorized } from '../errors.ts';
+import { DEBUG_PREFIX } from '../flowcontrol/dump.ts';
+import { OverloadError } from '../flowcontrol/overload.ts';
+import type { Widths } from '../flowcontrol/widths.ts';
 import { LARGE_BYTES } from '../limits.ts';
 import type { Metrics } from '../metrics.ts';
 import type { Discovery } from '../ports.ts';
@@ -24,8 +27,9 @@ import { StoreFullError } from '../storage/object-store.ts';
 import { admitConnection } from './connect.ts';
 import type { Converter } from './convert-aside.ts';
 import type { AdmittedRequest, Exchange, Reply } from './exchange.ts';
+import type { RequestGate } from './gate.ts';
 import { answerHealth, type HealthCheck, isHealthPath } from './health.ts';
-import { type InFlight, OverloadError, timeoutError, timeoutOf } from './in-flight.ts';
+import { timeoutError, timeoutOf } from './in-flight.ts';
 import { type Form, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
@@ -51,7 +55,10 @@ export interface HandlerParts {
   readonly metrics: Metrics;
   /** Absent: no request is recorded. */
   readonly audit?: Audit | undefined;
-  readonly inFlight: InFlight;
+  readonly gate: RequestGate;
+  readonly widths: Widths;
+  /** The tables of priority and fairness; absent where it is off. */
+  readonly flowDump?: (path: string, query: URLSearchParams) => string | undefined;
   /** --request-timeout, ms. */
   readonly requestTimeoutMs: number;
   /** What /healthz, /livez and /readyz check. */
@@ -63,14 +70,13 @@ export interface HandlerParts {
 
 /** How long a watch may go on for a caller who may no longer. */
 const JUDGE_AGAIN_MS = 60_000;
+const PLAIN = 'text/plain; charset=utf-8';
 const NO_CACHE = { 'Cache-Control': 'no-cache, private' };
 /** As upstream: no Status. */
-const OVERLOADED: Reply = {
-  code: 429,
-  contentType: 'text/plain; charset=utf-8',
-  body: 'Too many requests, please try again later.\n',
-  headers: { 'Retry-After': '1', 'X-Content-Type-Options': 'nosniff' },
-};
+function overloaded({ message, retryAfter }: OverloadError): Reply {
+  const headers = { 'Retry-After': String(retryAfter), 'X-Content-Type-Options': 'nosniff' };
+  return { code: 429, contentType: PLAIN, body: `${message}\n`, headers };
+}
 
 /** Warnings beyond this length together are cut, and left out where that is not enough: clients bound what headers take. */
 const MAX_WARNINGS = 4096;
@@ -105,21 +111,30 @@ export class Handler {
   }
 
   /**
-   * From the head alone: who calls, for what, and may they. Throws StatusError. `onVisit` is called before that; the visit
-   * is to be ended with the response.
+   * From the head alone: who calls, for what, when is it their turn, and may they. Rejects with StatusError. `onVisit` is
+   * called before that; the visit is to be ended with the response.
    */
-  receive(request: IncomingMessage, onVisit: (visit: Visit) => void, auditId = auditIdOf(request)): AdmittedRequest {
+  async receive(
+    request: IncomingMessage,
+    onVisit: (visit: Visit) => void,
+    auditId = auditIdOf(request),
+  ): Promise<AdmittedRequest> {
     const parsed = parseRequest(request.method ?? 'GET', request.url ?? '/');
-    const { audit, inFlight, registry, requestTimeoutMs, onAuthenticated, log } = this.#parts;
+    const { audit, gate, registry, requestTimeoutMs, onAuthenticated, log } = this.#parts;
     const longRunning = this.isLongRunning({ parsed });
     const attributes = parsed.kind === 'resource' ? attributesOf(parsed) : undefined;
     const { clock } = registry;
-    const visit = new Visit({ message: request, parsed, attributes, auditId, longRunning, audit, inFlight, clock });
+    const visit = new Visit({ message: request, parsed, attributes, auditId, longRunning, audit, gate, clock });
     this.#visits.set(request, visit);
     onVisit(visit);
     try {
-      const caller = this.#authorizeCaller(parsed, request, { onAuthenticated, log, visit });
+      const identity = this.#identify(parsed, request, { onAuthenticated, log, visit });
       const timeoutMs = longRunning ? undefined : timeoutOf(parsed, requestTimeoutMs);
+      if (identity !== undefined || parsed.kind === 'path') {
+        const place = visit.enter(identity ?? ANONYMOUS, timeoutMs ?? requestTimeoutMs);
+        if (place !== undefined) await place;
+      }
+      const caller = this.#authorize(identity, parsed, visit);
       return { parsed, caller, visit, timeoutMs };
     } catch (error) {
       visit.refused();
@@ -168,7 +183,11 @@ export class Handler {
         if (parsed.path === '/metrics' && parsed.verb === 'get') {
           return { code: 200, headers: NO_CACHE, ...(await this.#parts.metrics.show()) };
         }
-        const { snapshot } = this.#parts;
+        const { snapshot, flowDump } = this.#parts;
+        const table = parsed.path.startsWith(DEBUG_PREFIX) ? flowDump?.(parsed.path, parsed.query) : undefined;
+        if (table !== undefined && parsed.verb === 'get') {
+          return { code: 200, contentType: PLAIN, body: table, headers: NO_CACHE };
+        }
         if (parsed.path !== SNAPSHOT_PATH || parsed.verb !== 'get' || snapshot === undefined) {
           return this.#path(parsed, request);
         }
@@ -189,12 +208,12 @@ export class Handler {
     return admitConnection(this.#parts.registry, request, caller, () => undefined, visit.audit);
   }
 
-  /** The same from what is stored now; may be called again for a request that goes on. */
-  #authorizeCaller(
+  /** Who calls, by what is stored now; undefined where that is not known. Throws StatusError. */
+  #identify(
     parsed: ApiRequest,
     request: IncomingMessage,
     report: Pick<HandlerParts, 'onAuthenticated' | 'log'> & { readonly visit?: Visit },
-  ): Caller {
+  ): Caller | undefined {
     const { authenticator, registry, anonymousAuth } = this.#parts;
     const authenticated = authenticator.authenticate(request, registry.clock.now());
     if (authenticated !== undefined) report.onAuthenticated(request.socket);
@@ -205,9 +224,13 @@ export class Handler {
     const actingAs = this.#actingAs(authenticated ?? ANONYMOUS, parsed, request, report.log);
     if (actingAs !== undefined) visit?.audit?.impersonates(actingAs);
     const caller = actingAs ?? authenticated ?? anonymous;
-    if (caller !== undefined) visit?.enter(caller);
-    const { authorizer } = registry;
-    if (caller === undefined && anonymousAuth === false) throw unauthorized();
+    if (caller === undefined && (anonymousAuth === false || parsed.kind === 'resource')) throw unauthorized();
+    return caller;
+  }
+
+  /** Whether they may, by what is stored now. Throws StatusError. */
+  #authorize(caller: Caller | undefined, parsed: ApiRequest, visit?: Visit): Caller {
+    const { authorizer } = this.#parts.registry;
     if (parsed.kind === 'path') {
       const decision = authorizer.authorizePath(caller ?? ANONYMOUS, parsed.verb, parsed.path);
       annotateDecision(visit, decision);
@@ -272,6 +295,7 @@ export class Handler {
       warn: (text) => warnings.push(text),
       audit,
     });
+    if (request.verb === 'list') this.#parts.widths.listed(request, answer.text.length);
     audit?.responseObject(answer.text);
     const success = successOf(answer.text);
     if (success !== undefined) audit?.status(success);
@@ -290,6 +314,8 @@ export class Handler {
       onEvent: () => this.#parts.metrics.watchEvent(row.group, row.version, row.plural),
     };
     const end = serveWatch(registry, row, exchange.response, options);
+    // From here on it costs no more than its events.
+    exchange.admitted.visit.leavePlace();
     exchange.hijack();
     this.#watches.add(end);
     const stopRechecks = this.#recheckAccess(request, exchange.request, end);
@@ -310,7 +336,7 @@ export class Handler {
     const silent = { onAuthenticated: () => undefined, log: () => undefined };
     const look = (): void => {
       try {
-        this.#authorizeCaller(parsed, request, silent);
+        this.#authorize(this.#identify(parsed, request, silent), parsed);
         timer = clock.after(JUDGE_AGAIN_MS, look);
       } catch (error) {
         end();
@@ -328,7 +354,7 @@ export class Handler {
     const { code, body, failures } = answer;
     if (failures.length > 0) this.#parts.log(`${path} check failed: ${failures.join('; ')}`);
     const headers = { ...NO_CACHE, 'X-Content-Type-Options': 'nosniff' };
-    return { code, body, contentType: 'text/plain; charset=utf-8', headers };
+    return { code, body, contentType: PLAIN, headers };
   }
 
   #path(request: PathRequest, message: IncomingMessage): Reply {
@@ -348,7 +374,7 @@ export class Handler {
   }
 
   async #failure(error: unknown, form: Form, warnings: readonly string[], visit?: Visit): Promise<Reply> {
-    if (error instanceof OverloadError) return OVERLOADED;
+    if (error instanceof OverloadError) return overloaded(error);
     let status: StatusError;
     if (error instanceof StatusError) status = error;
     else if (error instanceof StoreFullError) status = storeFull(error.message);

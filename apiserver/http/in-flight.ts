@@ -1,11 +1,14 @@
 // How many requests are served at a time, and for how long: --max-requests-inflight, --max-mutating-requests-inflight and
-// --request-timeout.
+// --request-timeout. With priority and fairness the first two are one sum, whose parts are the levels'.
 
 import { errorMessage } from '../../lib/errors.ts';
 import type { Caller } from '../auth/attributes.ts';
 import { MASTERS } from '../auth/authorizer.ts';
 import { parseDuration } from '../cel/functions/text.ts';
 import { badRequest, StatusError } from '../errors.ts';
+import type { Place } from '../flowcontrol/flow-control.ts';
+import { OverloadError } from '../flowcontrol/overload.ts';
+import { type GateOptions, NO_PLACE, type RequestGate } from './gate.ts';
 import type { ApiRequest } from './request.ts';
 
 /** By the names of kube-apiserver's flags. */
@@ -16,39 +19,35 @@ export interface RequestLimits {
   readonly maxMutatingRequestsInflight: number;
   /** Of one request that is no watch, log or stream. ms. */
   readonly requestTimeoutMs: number;
+  /** --enable-priority-and-fairness: the limits are shared out by flow schemas and priority levels. */
+  readonly priorityAndFairness: boolean;
 }
 
 export const DEFAULT_LIMITS: RequestLimits = {
-  maxRequestsInflight: 0,
-  maxMutatingRequestsInflight: 0,
+  maxRequestsInflight: 400,
+  maxMutatingRequestsInflight: 200,
   requestTimeoutMs: 60_000,
+  priorityAndFairness: true,
 };
 
 const READING = new Set(['get', 'list', 'watch']);
-
-/** 429; kube-apiserver sends it as plain text. */
-export class OverloadError extends StatusError {
-  override name = 'OverloadError';
-  constructor() {
-    super(429, 'TooManyRequests', 'Too many requests, please try again later.', { retryAfterSeconds: 1 });
-  }
-}
 
 export function timeoutError(): StatusError {
   return new StatusError(504, 'Timeout', 'Timeout: request did not complete within the allotted timeout', {});
 }
 
-export class InFlight {
-  readonly #limits: RequestLimits;
+export class InFlight implements RequestGate {
+  readonly #limits: Pick<RequestLimits, 'maxRequestsInflight' | 'maxMutatingRequestsInflight'>;
   #reading = 0;
   #mutating = 0;
 
-  constructor(limits: RequestLimits) {
+  constructor(limits: Pick<RequestLimits, 'maxRequestsInflight' | 'maxMutatingRequestsInflight'>) {
     this.#limits = limits;
   }
 
-  /** Takes a place, which the function that is returned gives back. Throws OverloadError when there is none. */
-  enter({ verb }: Pick<ApiRequest, 'verb'>, caller: Caller): () => void {
+  /** Throws OverloadError when there is no place. */
+  enter({ verb }: Pick<ApiRequest, 'verb'>, caller: Caller, { longRunning }: Pick<GateOptions, 'longRunning'>): Place {
+    if (longRunning) return NO_PLACE;
     const isReading = READING.has(verb);
     const { maxRequestsInflight, maxMutatingRequestsInflight } = this.#limits;
     const [most, now] = isReading
@@ -56,15 +55,16 @@ export class InFlight {
       : [maxMutatingRequestsInflight, this.#mutating];
     if (most > 0 && now >= most) {
       // They always get an answer, and take no place that others could have.
-      if (caller.groups.includes(MASTERS)) return () => undefined;
+      if (caller.groups.includes(MASTERS)) return NO_PLACE;
       throw new OverloadError();
     }
     this.#count(isReading, 1);
     let isInside = true;
-    return () => {
+    const leave = (): void => {
       if (isInside) this.#count(isReading, -1);
       isInside = false;
     };
+    return { leave };
   }
 
   #count(isReading: boolean, by: number): void {

@@ -35,7 +35,7 @@ export async function handleUpgrade(
   socket.on('error', () => socket.destroy());
   let code: number | undefined;
   try {
-    const admitted = handler.receive(message, (visit) => socket.once('close', () => visit.end(code)));
+    const admitted = await handler.receive(message, (visit) => socket.once('close', () => visit.end(code)));
     const { parsed: request, visit } = admitted;
     if (request.kind !== 'resource') throw badRequest('this path cannot be upgraded');
     await handler.admitConnection(request, admitted);

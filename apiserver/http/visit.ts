@@ -6,7 +6,7 @@ import { TLSSocket } from 'node:tls';
 import { type Clock, type EpochMs, elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import type { Audit, RequestAudit } from '../audit/audit.ts';
 import type { Attributes, Caller } from '../auth/attributes.ts';
-import type { InFlight } from './in-flight.ts';
+import type { RequestGate } from './gate.ts';
 import type { ApiRequest } from './request.ts';
 
 export interface VisitParts {
@@ -17,7 +17,7 @@ export interface VisitParts {
   readonly auditId: string;
   readonly longRunning: boolean;
   readonly audit: Audit | undefined;
-  readonly inFlight: InFlight;
+  readonly gate: RequestGate;
   readonly clock: Clock;
 }
 
@@ -29,6 +29,8 @@ export class Visit {
   #isKnown = false;
   /** Undefined where the policy wants no events. */
   audit: RequestAudit | undefined;
+  /** Sets a header of the response. */
+  setHeader: (name: string, value: string) => void = () => undefined;
 
   constructor(parts: VisitParts) {
     this.#parts = parts;
@@ -52,9 +54,20 @@ export class Visit {
     this.audit?.received();
   }
 
-  /** Takes a place among the requests of its kind. Throws OverloadError. */
-  enter(caller: Caller): void {
-    if (!this.longRunning) this.#leave = this.#parts.inFlight.enter(this.#parts.parsed, caller);
+  /**
+   * Takes a place among the requests that are served. Where it has to wait for one, the promise resolves when it has it, or
+   * rejects with OverloadError. Throws OverloadError.
+   */
+  enter(caller: Caller, timeoutMs: number): Promise<void> | undefined {
+    const { gate, parsed, longRunning } = this.#parts;
+    const place = gate.enter(parsed, caller, { longRunning, timeoutMs, setHeader: this.setHeader });
+    this.#leave = () => place.leave();
+    return place.ready;
+  }
+
+  /** It goes on, but takes no place any more: a watch that has sent its first events. */
+  leavePlace(): void {
+    this.#leave();
   }
 
   /** It was refused before it was served. */

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import type { AuditOptions } from '../../apiserver/audit/audit.ts';
 import type { RequestLimits } from '../../apiserver/http/in-flight.ts';
 import { UserError } from '../../lib/errors.ts';
+import { truth } from './apiserver-auth.ts';
 
 export interface AuditFlags {
   readonly auditPolicyFile?: string;
@@ -13,6 +14,7 @@ export interface AuditFlags {
   readonly auditLogMaxage: number;
   readonly maxRequestsInflight: number;
   readonly maxMutatingRequestsInflight: number;
+  readonly enablePriorityAndFairness: boolean;
   readonly requestTimeout: number;
 }
 
@@ -65,15 +67,21 @@ export function addAuditFlags(command: Command): void {
     .option('--audit-log-maxage <days>', 'how long to keep them; 0: for good', kept('--audit-log-maxage'), 0)
     .option(
       '--max-requests-inflight <count>',
-      'requests that read, at a time; 0: no limit',
+      'requests that read, at a time; with priority and fairness a part of the sum that levels share',
       served('--max-requests-inflight'),
-      0,
+      400,
     )
     .option(
       '--max-mutating-requests-inflight <count>',
-      'requests that write, at a time; 0: no limit',
+      'requests that write, at a time; with priority and fairness the other part of that sum',
       served('--max-mutating-requests-inflight'),
-      0,
+      200,
+    )
+    .option(
+      '--enable-priority-and-fairness [true|false]',
+      'limit requests by FlowSchemas and PriorityLevelConfigurations',
+      truth,
+      true,
     )
     .option('--request-timeout <duration>', 'of a request that is no watch, log or stream', duration, 60_000);
 }
@@ -90,6 +98,17 @@ export function auditOptions(flags: AuditFlags): AuditOptions {
 }
 
 export function limitOptions(flags: AuditFlags): RequestLimits {
-  const { maxRequestsInflight, maxMutatingRequestsInflight, requestTimeout } = flags;
-  return { maxRequestsInflight, maxMutatingRequestsInflight, requestTimeoutMs: requestTimeout };
+  const { maxRequestsInflight, maxMutatingRequestsInflight, enablePriorityAndFairness, requestTimeout } = flags;
+  if (enablePriorityAndFairness && maxRequestsInflight + maxMutatingRequestsInflight <= 0) {
+    throw new UserError(
+      `invalid configuration: MaxRequestsInFlight=${maxRequestsInflight} and ` +
+        `MaxMutatingRequestsInFlight=${maxMutatingRequestsInflight}; they must add up to something positive`,
+    );
+  }
+  return {
+    maxRequestsInflight,
+    maxMutatingRequestsInflight,
+    requestTimeoutMs: requestTimeout,
+    priorityAndFairness: enablePriorityAndFairness,
+  };
 }

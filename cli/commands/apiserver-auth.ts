@@ -20,7 +20,7 @@ export interface AuthFlags {
 }
 
 /** "true" or "false" of a flag that may also stand alone. */
-function truth(text: string): boolean {
+export function truth(text: string): boolean {
   if (text === 'true' || text === 'false') return text === 'true';
   throw new UserError(`"${text}" is neither true nor false`);
 }

@@ -2,7 +2,7 @@
 // kind for it. No lab, no kubelet.
 
 import { mkdtemp, rm } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -81,6 +81,8 @@ export interface Answer {
   readonly json: unknown;
   /** Warning headers, each as it was sent. */
   readonly warnings: readonly string[];
+  /** By names in lower case. */
+  readonly headers: IncomingHttpHeaders;
 }
 
 /** What stands at a path inside JSON; undefined where it leads nowhere. */
@@ -212,14 +214,14 @@ export class TestApiServer {
         response.on('error', reject);
         response.on('end', () => {
           const warnings = response.headersDistinct['warning'] ?? [];
-          resolve({ code: response.statusCode ?? 0, text, json: parsed(text), warnings });
+          resolve({ code: response.statusCode ?? 0, text, json: parsed(text), warnings, headers: response.headers });
         });
       },
     );
     outgoing.on('error', reject);
-    outgoing.on('upgrade', ({ statusCode = 0 }, socket) => {
+    outgoing.on('upgrade', ({ statusCode = 0, headers }, socket) => {
       socket.destroy();
-      resolve({ code: statusCode, text: '', json: undefined, warnings: [] });
+      resolve({ code: statusCode, text: '', json: undefined, warnings: [], headers });
     });
     outgoing.end(body === undefined || typeof body === 'string' ? body : JSON.stringify(body));
     return promise;

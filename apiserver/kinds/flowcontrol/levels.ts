@@ -1,4 +1,4 @@
-// PriorityLevelConfigurations: the row and its rules. They are stored; no request is queued by them.
+// PriorityLevelConfigurations: the row and its rules. What they do to requests is flowcontrol/.
 
 import type { PriorityLevelConfiguration } from 'kubernetes-types/flowcontrol/v1';
 import { sameJson } from '../../../lib/same-json.ts';

@@ -1,4 +1,4 @@
-// FlowSchemas: the row and its rules. They are stored; no request is queued by them.
+// FlowSchemas: the row and its rules. What they do to requests is flowcontrol/.
 
 import type { FlowSchema } from 'kubernetes-types/flowcontrol/v1';
 import { getOwn } from '../../../lib/own-property.ts';

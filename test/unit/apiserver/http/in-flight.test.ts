@@ -2,7 +2,8 @@
 
 import { request } from 'node:https';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { InFlight, OverloadError, timeoutOf } from '../../../../apiserver/http/in-flight.ts';
+import { OverloadError } from '../../../../apiserver/flowcontrol/overload.ts';
+import { InFlight, timeoutOf } from '../../../../apiserver/http/in-flight.ts';
 import { parseRequest } from '../../../../apiserver/http/request.ts';
 import { TestApiServer } from '../../../support/api-server.ts';
 import { failureOf } from '../support.ts';
@@ -10,31 +11,33 @@ import { failureOf } from '../support.ts';
 const alice = { name: 'alice', groups: ['system:authenticated'] };
 const admin = { name: 'admin', groups: ['system:masters'] };
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
-const LIMITS = { maxRequestsInflight: 2, maxMutatingRequestsInflight: 1, requestTimeoutMs: 60_000 };
+const LIMITS = { maxRequestsInflight: 2, maxMutatingRequestsInflight: 1 };
+const SHORT = { longRunning: false };
 
 describe('requests at a time', () => {
   it('those that read and those that write are counted apart', () => {
     const inFlight = new InFlight(LIMITS);
-    const leave = inFlight.enter({ verb: 'create' }, alice);
-    expect(() => inFlight.enter({ verb: 'delete' }, alice)).toThrow(OverloadError);
-    inFlight.enter({ verb: 'get' }, alice);
-    inFlight.enter({ verb: 'list' }, alice);
-    expect(() => inFlight.enter({ verb: 'get' }, alice)).toThrow(OverloadError);
-    leave();
-    leave();
-    inFlight.enter({ verb: 'patch' }, alice);
-    expect(() => inFlight.enter({ verb: 'patch' }, alice)).toThrow(OverloadError);
+    const place = inFlight.enter({ verb: 'create' }, alice, SHORT);
+    expect(() => inFlight.enter({ verb: 'delete' }, alice, SHORT)).toThrow(OverloadError);
+    inFlight.enter({ verb: 'get' }, alice, SHORT);
+    inFlight.enter({ verb: 'list' }, alice, SHORT);
+    expect(() => inFlight.enter({ verb: 'get' }, alice, SHORT)).toThrow(OverloadError);
+    inFlight.enter({ verb: 'watch' }, alice, { longRunning: true });
+    place.leave();
+    place.leave();
+    inFlight.enter({ verb: 'patch' }, alice, SHORT);
+    expect(() => inFlight.enter({ verb: 'patch' }, alice, SHORT)).toThrow(OverloadError);
   });
   it('system:masters always get in, and take no place beyond the limit', () => {
     const inFlight = new InFlight(LIMITS);
-    const first = inFlight.enter({ verb: 'create' }, alice);
-    inFlight.enter({ verb: 'create' }, admin)();
-    first();
-    inFlight.enter({ verb: 'create' }, alice);
+    const first = inFlight.enter({ verb: 'create' }, alice, SHORT);
+    inFlight.enter({ verb: 'create' }, admin, SHORT).leave();
+    first.leave();
+    inFlight.enter({ verb: 'create' }, alice, SHORT);
   });
   it('0 is no limit', () => {
     const inFlight = new InFlight({ ...LIMITS, maxRequestsInflight: 0 });
-    for (let i = 0; i < 1000; i += 1) inFlight.enter({ verb: 'get' }, alice);
+    for (let i = 0; i < 1000; i += 1) inFlight.enter({ verb: 'get' }, alice, SHORT);
   });
 });
 
@@ -60,10 +63,10 @@ describe('how long a request may take', () => {
   });
 });
 
-describe('a server with limits', () => {
+describe('a server with limits, without priority and fairness', () => {
   let stand: TestApiServer;
   beforeAll(async () => {
-    stand = await TestApiServer.start({ limits: { maxMutatingRequestsInflight: 1 } });
+    stand = await TestApiServer.start({ limits: { maxMutatingRequestsInflight: 1, priorityAndFairness: false } });
   });
   afterAll(() => stand.stop());
 
