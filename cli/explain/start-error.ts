@@ -75,8 +75,12 @@ export function startProblem(message: string): StartProblem {
     };
   if (/no users found|unable to find user|no matching entries in passwd|\/etc\/passwd: no such file/i.test(message))
     return { verdict: 'cannot be created: its user is not in the image', hint: 'a numeric runAsUser' };
-  if (/device|CDI/i.test(message))
-    return { verdict: 'cannot be created: a device that it needs is not there', hint: 'the device on the node' };
+  // What is mounted is looked for elsewhere: only a device's path is followed here.
+  const device = /spec: lstat ([^:]+): no such file/.exec(message)?.[1];
+  if (device !== undefined || /device|CDI/i.test(message)) {
+    const verdict = `cannot be created: ${device === undefined ? 'a device that it needs' : `device ${device}`} is not there`;
+    return { verdict, hint: 'the device on the node' };
+  }
   if (/cgroup|OOM-killed|memory limit too low|memory.*too (small|low)/i.test(message))
     return { verdict: 'cannot start: its resource limits cannot be set, or are too low', hint: 'larger limits' };
   return {

@@ -25,7 +25,18 @@ function failureOf(facts: PodFacts): Failure | undefined {
     if (end.reason === 'StartError' || end.reason === 'ContainerCannotRun')
       return { view: each, reason: end.reason, message: end.message, call: 'StartContainer' };
   }
-  return undefined;
+  return nextInstance(facts);
+}
+
+/** One that has ended, and of which no next instance can be made: after each try it waits, as one that ends again and again does. */
+function nextInstance(facts: PodFacts): Failure | undefined {
+  const view = waitingFor(facts, 'CrashLoopBackOff');
+  const event = lastEvent(facts, ['Failed'], /^Error: \S+ \S/);
+  if (view === undefined || event === undefined) return undefined;
+  const finishedAt = endOfContainer(view)?.finishedAt;
+  if (finishedAt === undefined || event.last < finishedAt) return undefined;
+  const message = event.message.replace(/^Error: /, '');
+  return { view, reason: 'CrashLoopBackOff', message, call: 'CreateContainer' };
 }
 
 export const containerStart: Rule<PodFacts> = {

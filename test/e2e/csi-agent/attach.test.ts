@@ -39,6 +39,10 @@ const user = (name: string, script: string): readonly object[] => [
   ),
 ];
 
+/** Of the driver's call that attaches. */
+const faults = (fault: object): Promise<void> =>
+  writeFileAtomic(join(directory, 'faults.json'), JSON.stringify([{ method: 'ControllerPublishVolume', ...fault }]));
+
 test('the volume is attached before its pod starts and detached after it has ended', async () => {
   await apply(lab, ...user('near', FOREVER));
   await ready(lab, 'near');
@@ -65,15 +69,54 @@ test('the volume is attached before its pod starts and detached after it has end
     .toEqual([]);
 });
 
+test('a volume for which no controller requests an attachment, and whose driver then does not answer', async () => {
+  const webhooks = resourcePath('admissionregistration.k8s.io/v1', 'validatingwebhookconfigurations');
+  // The attach/detach controller cannot store a VolumeAttachment while the webhook is down.
+  await lab.client.create(webhooks, {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: 'attachments' },
+    webhooks: [
+      {
+        name: 'attachments.example.com',
+        clientConfig: { url: 'https://127.0.0.1:1/' },
+        rules: [
+          {
+            apiGroups: ['storage.k8s.io'],
+            apiVersions: ['v1'],
+            operations: ['CREATE'],
+            resources: ['volumeattachments'],
+          },
+        ],
+        sideEffects: 'None',
+        admissionReviewVersions: ['v1'],
+        timeoutSeconds: 2,
+      },
+    ],
+  });
+  await faults({ action: 'hold' });
+  await apply(lab, ...user('waits', FOREVER));
+  const unrequested = await verdictFor(lab, 'waits', 'volume-attach', /there is no VolumeAttachment for it$/);
+  expect(unrequested.state).toBe('waiting');
+  expect(unrequested.chain.map(({ text }) => text).join('\n')).toMatch(
+    /driver loop\.csi\.nodelet has to attach its volumes .*, and no controller has requested it/,
+  );
+  await lab.client.delete(`${webhooks}/attachments`);
+  const waiting = await verdictFor(
+    lab,
+    'waits',
+    'volume-attach',
+    /: attacher loop\.csi\.nodelet has not answered, after \d/,
+  );
+  expect(waiting.state).toBe('waiting');
+  expect(waiting.chain.at(-1)?.call).toMatchObject({ name: 'ControllerPublishVolume', answer: 'none yet' });
+  await writeFileAtomic(join(directory, 'faults.json'), '[]');
+  await ready(lab, 'waits');
+  await lab.kubectl('delete', 'pod/waits', 'pvc/waits', '--timeout=110s');
+});
+
 test('a volume that cannot be attached yet is a FailedAttachVolume event, and the pod starts once it can', async () => {
-  const fault = {
-    method: 'ControllerPublishVolume',
-    action: 'fail',
-    code: 'INTERNAL',
-    message: 'the rack is full',
-    times: 0,
-  };
-  await writeFileAtomic(join(directory, 'faults.json'), JSON.stringify([fault]));
+  await faults({ action: 'fail', code: 'INTERNAL', message: 'the rack is full', times: 0 });
   await apply(lab, ...user('far', `echo there > /data/x && ${FOREVER}`));
   const event = await eventually('the event', async () => {
     const text = await lab.kubectl('get', 'events', '--field-selector', 'reason=FailedAttachVolume', '-o', 'json');

@@ -149,6 +149,10 @@ export const ended = (nodeName: string): readonly object[] => [
   bare('finished', 'echo all done', { restartPolicy: 'Never' }),
 ];
 
+/** Only SIGKILL ends it. */
+const deaf = (name: string): object =>
+  bare(name, 'trap "" TERM; while :; do sleep 1000 & wait $!; done', { terminationGracePeriodSeconds: 3600 });
+
 /** Pods to delete: they take their time. */
 export const stubborn: readonly object[] = [
   {
@@ -161,9 +165,8 @@ export const stubborn: readonly object[] = [
     { volumes: [{ name: 'cache', emptyDir: { medium: 'Memory' } }] },
     { volumeMounts: [{ name: 'cache', mountPath: '/cache' }] },
   ),
-  bare('ignores-term', 'trap "" TERM; while :; do sleep 1000 & wait $!; done', {
-    terminationGracePeriodSeconds: 3600,
-  }),
+  deaf('ignores-term'),
+  deaf('outranked'),
   bare(
     'pre-stop',
     FOREVER,
@@ -180,9 +183,7 @@ export const healthy = bare('healthy', FOREVER);
 export const hung = bare('hung', FOREVER);
 
 /** Deleted by force: it would go on for an hour. */
-export const forced = bare('forced', 'trap "" TERM; while :; do sleep 1000 & wait $!; done', {
-  terminationGracePeriodSeconds: 3600,
-});
+export const forced = deaf('forced');
 
 /** It wants to share its mounts with a private mount of the node. */
 export const unshared = (path: string): object =>

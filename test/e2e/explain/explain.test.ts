@@ -279,6 +279,26 @@ test('a pod that is deleted: a hook, a process that ignores TERM, a finalizer', 
   await Promise.all([remove('pre-stop', 1), remove('ignores-term', 1)]);
 });
 
+test('a pod that a scheduler preempts: what kube-scheduler writes before it deletes it', async () => {
+  await podWhen(lab, 'outranked', 'running', (pod) => pod.status?.phase === 'Running');
+  const preempted = {
+    type: 'DisruptionTarget',
+    status: 'True',
+    reason: 'PreemptionByScheduler',
+    message: 'default-scheduler: preempting to accommodate a higher priority pod',
+    lastTransitionTime: new Date().toISOString(),
+  };
+  const path = resourcePath('v1', 'pods', { namespace: lab.namespace, name: 'outranked' });
+  await lab.client.patch(`${path}/status`, { status: { conditions: [preempted] } }, 'strategic');
+  await remove('outranked');
+  const answer = await verdictOf('outranked', 'terminating', /process \d+ ignores SIGTERM/);
+  expect(answer.chain).toContainEqual({
+    text: 'the scheduler needs its room for a pod of higher priority (preempted): default-scheduler: preempting to accommodate a higher priority pod',
+    at: expect.any(String),
+  });
+  await remove('outranked', 1);
+});
+
 test('a RuntimeClass that goes while a pod waits for its handler', async () => {
   await verdictOf('no-handler', 'runtime-class');
   await lab.client.delete('/apis/node.k8s.io/v1/runtimeclasses/explain-odd');

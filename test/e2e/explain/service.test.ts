@@ -67,6 +67,18 @@ function client(name: string, nameserver: string): object {
   return shellPod(name, FOREVER, { dnsPolicy: 'None', dnsConfig: { nameservers: [nameserver], searches } });
 }
 
+const natTable = (lines: readonly string[]): string =>
+  ['*nat', ':KUBE-SERVICES - [0:0]', '-A OUTPUT -j KUBE-SERVICES', ...lines, 'COMMIT', ''].join('\n');
+
+/** As kube-proxy writes them, without masquerading. */
+const rulesFor = (address: string, endpoint: string): readonly string[] => [
+  ':KUBE-SVC-A - [0:0]',
+  ':KUBE-SEP-A - [0:0]',
+  `-A KUBE-SERVICES -d ${address}/32 -p tcp -m comment --comment "cluster IP" -m tcp --dport 80 -j KUBE-SVC-A`,
+  `-A KUBE-SVC-A -m comment --comment "-> ${endpoint}" -j KUBE-SEP-A`,
+  `-A KUBE-SEP-A -p tcp -m tcp -j DNAT --to-destination ${endpoint}`,
+];
+
 /** Addresses of Services lead nowhere from this pod: what is behind the machine's default route may answer for any address. */
 async function withoutServices(pod: Pod): Promise<void> {
   const namespace = `--net=/proc/${await mainProcess(lab, pod)}/ns/net`;
@@ -100,6 +112,7 @@ beforeAll(async () => {
   await apply(
     lab,
     client('direct', bridge),
+    client('guest', bridge),
     client('through', await addressOf('dns')),
     client('to-none', await addressOf('dns-empty')),
     client('to-dead', await addressOf('dns-dead')),
@@ -179,6 +192,41 @@ test('a lab has no proxy: the address leads nowhere from a pod, and its name is 
   expect(`${response.code} ${response.stderr}`).toMatch(/^0 |404/);
 });
 
+test('a NetworkPolicy that lets in none but others, before and after something enforces it', async () => {
+  const [guest, server] = [await ready(lab, 'guest'), await ready(lab, 'web')];
+  const address = await addressOf('address');
+  const policies = resourcePath('networking.k8s.io/v1', 'networkpolicies', { namespace: lab.namespace });
+  // The guest's network has what a proxy writes on the node, and the server's what a network plugin writes for the policy.
+  const networkOf = async (pod: Pod): Promise<string> => `/proc/${await mainProcess(lab, pod)}/ns/net`;
+  const [own, its] = [await networkOf(guest), await networkOf(server)];
+  const rules = natTable(rulesFor(address, `${server.status?.podIP}:8080`));
+  await execOk('nsenter', [`--net=${own}`, 'iptables-restore'], { stdin: rules });
+  // Other addresses of Services lead nowhere, whatever is behind the machine's default route.
+  await execOk('nsenter', [`--net=${own}`, 'iptables', '-A', 'OUTPUT', '-d', '10.96.0.0/12', '-j', 'REJECT']);
+  const look = (): Promise<Answer> => explained('address', { from: 'guest', networkNamespace: own });
+  await lab.client.create(policies, {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name: 'friends-only' },
+    spec: {
+      podSelector: { matchLabels: { app: 'web' } },
+      policyTypes: ['Ingress'],
+      ingress: [{ from: [{ podSelector: { matchLabels: { friend: 'yes' } } }] }],
+    },
+  });
+  expect((await look()).rule).toBe('service-ready');
+  const drop = ['INPUT', '-p', 'tcp', '-s', guest.status?.podIP ?? '', '-j', 'DROP'];
+  await execOk('nsenter', [`--net=${its}`, 'iptables', '-A', ...drop]);
+  const denied = await look();
+  await execOk('nsenter', [`--net=${its}`, 'iptables', '-D', ...drop]);
+  await lab.client.delete(`${policies}/friends-only`);
+  expect(denied).toMatchObject({
+    rule: 'service-policy',
+    state: 'broken',
+    verdict: 'NetworkPolicy friends-only does not let pod guest in to TCP 8080 of pod web',
+  });
+});
+
 test('a Service without a selector, before and after it has endpoints', async () => {
   const before = await explained('by-hand', { from: 'direct' });
   expect(before).toMatchObject({
@@ -225,20 +273,8 @@ describe('rules of a proxy', () => {
     await lab.client.delete(resourcePath('v1', 'services', { namespace, name: 'proxied' }));
   });
 
-  const iptables = (...lines: string[]): Promise<string> =>
-    inside(
-      ['*nat', ':KUBE-SERVICES - [0:0]', '-A OUTPUT -j KUBE-SERVICES', ...lines, 'COMMIT', ''].join('\n'),
-      'iptables-restore',
-    );
-  /** As kube-proxy writes them, without masquerading. */
-  const leadsTo = (endpoint: string): Promise<string> =>
-    iptables(
-      ':KUBE-SVC-A - [0:0]',
-      ':KUBE-SEP-A - [0:0]',
-      `-A KUBE-SERVICES -d ${address}/32 -p tcp -m comment --comment "default/proxied cluster IP" -m tcp --dport 80 -j KUBE-SVC-A`,
-      `-A KUBE-SVC-A -m comment --comment "default/proxied -> ${endpoint}" -j KUBE-SEP-A`,
-      `-A KUBE-SEP-A -p tcp -m tcp -j DNAT --to-destination ${endpoint}`,
-    );
+  const iptables = (...lines: string[]): Promise<string> => inside(natTable(lines), 'iptables-restore');
+  const leadsTo = (endpoint: string): Promise<string> => iptables(...rulesFor(address, endpoint));
 
   test('none at all', async () => {
     expect(await look()).toMatchObject({
@@ -255,6 +291,11 @@ describe('rules of a proxy', () => {
     expect(answer).toMatchObject({ rule: 'service-proxy', state: 'broken' });
     expect(answer.verdict).toMatch(/^no service proxy \(kube-proxy\) runs on this node/);
     expect(calls(answer)).toContain(`connect → ${address}:65535: connected`);
+  });
+
+  test('iptables: a rule without endpoints refuses', async () => {
+    await iptables(':KUBE-SVC-A - [0:0]', `-A KUBE-SERVICES -d ${address}/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-A`);
+    expect((await look()).verdict).toBe(`the proxy of this node refuses TCP ${address}:80: its rule has no endpoints`);
   });
 
   test('iptables: no rule, one that leads to an endpoint of the past, and the right one', async () => {

@@ -1,8 +1,8 @@
 // `nodelet explain` on a real node, for pods and claims that wait for storage: claims that get no volume, volumes that are
-// elsewhere, cannot be formatted, or have many files. No driver takes part; attaching is in test/e2e/csi-agent/attach.test.ts, a
+// elsewhere, cannot be formatted, are being formatted, or have many files, and devices that are not there. No driver takes part; attaching is in test/e2e/csi-agent/attach.test.ts, a
 // driver that fails in test/e2e/csi-agent/lab.test.ts.
 
-import { chmod, link, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { chmod, link, mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { resourcePath } from '../../../client/paths.ts';
 import type { Stored } from '../../../client/types.ts';
 import { execOk } from '../../../lib/exec.ts';
-import { apply, eventually, FOREVER, gone, ready, shellPod } from '../agent/harness.ts';
+import { apply, eventually, FOREVER, gone, mainProcess, ready, shellPod } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
 import { type Answer, answerFor, verdictFor } from './answers.ts';
@@ -24,6 +24,9 @@ let lab: TestLab;
 let directory: string;
 let files: string;
 let device: string;
+/** Its image is in a file system that can be frozen: then the kernel keeps back whatever changes the device. */
+let slowDevice: string;
+let freezer: string;
 
 const here = (name: string): string => `${lab.namespace}/${name}`;
 const claimPath = (name: string): string =>
@@ -37,7 +40,12 @@ const claim = (name: string, spec: object): object => ({
 });
 
 /** A volume by hand, and a claim of the same name that is bound to it. `at`: a label of the nodes that reach it. */
-async function provide(name: string, path: string, at: readonly [key: string, value: string]): Promise<void> {
+async function provide(
+  name: string,
+  path: string,
+  at: readonly [key: string, value: string],
+  volumeMode = 'Filesystem',
+): Promise<void> {
   const [key, value] = at;
   const term = { matchExpressions: [{ key, operator: 'In', values: [value] }] };
   await lab.client.create(VOLUMES, {
@@ -49,11 +57,12 @@ async function provide(name: string, path: string, at: readonly [key: string, va
       accessModes: ['ReadWriteOnce'],
       persistentVolumeReclaimPolicy: 'Retain',
       storageClassName: '',
+      volumeMode,
       local: { path },
       nodeAffinity: { required: { nodeSelectorTerms: [term] } },
     },
   });
-  await apply(lab, claim(name, { storageClassName: '', volumeName: `explain-${name}` }));
+  await apply(lab, claim(name, { storageClassName: '', volumeMode, volumeName: `explain-${name}` }));
 }
 
 const storageClass = (name: string, provisioner: string, volumeBindingMode: string): Promise<unknown> =>
@@ -78,6 +87,19 @@ const user = (name: string, claimName: string, spec: object = {}): object =>
     { volumeMounts: [{ name: 'data', mountPath: '/data' }] },
   );
 
+/** It has the volume as a device. */
+const deviceUser = (name: string, claimName: string): object =>
+  shellPod(
+    name,
+    FOREVER,
+    {
+      hostNetwork: true,
+      automountServiceAccountToken: false,
+      volumes: [{ name: 'data', persistentVolumeClaim: { claimName } }],
+    },
+    { volumeDevices: [{ name: 'data', devicePath: '/dev/data' }] },
+  );
+
 const claimWhen = (name: string, phase: string): Promise<unknown> =>
   eventually(`claim ${name} to be ${phase}`, async () => {
     const { status } = await lab.client.get<Stored<PersistentVolumeClaim>>(claimPath(name));
@@ -89,15 +111,34 @@ const chainOf = ({ chain }: Answer): string =>
     .map(({ text, call }) => `${text}${call === undefined ? '' : ` [${call.name} → ${call.to}: ${call.answer}]`}`)
     .join('\n');
 
+async function attach(image: string, ...options: string[]): Promise<string> {
+  return (await execOk('losetup', ['--find', '--show', ...options, image])).trim();
+}
+
+async function makeImage(path: string, megabytes: number): Promise<string> {
+  await writeFile(path, '');
+  await truncate(path, megabytes * 1024 * 1024);
+  return path;
+}
+
+async function makeSlowDevice(): Promise<string> {
+  const image = await makeImage(join(directory, 'slow.img'), 64);
+  await execOk('mkfs.ext4', ['-q', image]);
+  freezer = join(directory, 'freezer');
+  await mkdir(freezer);
+  await execOk('mount', ['-o', 'loop', image, freezer]);
+  return await attach(await makeImage(join(freezer, 'disk.img'), 16));
+}
+
 beforeAll(async () => {
   lab = await shareLab();
   directory = await mkdtemp(join(tmpdir(), 'nodelet-explain-'));
   files = await mkdtemp('/dev/shm/nodelet-explain-');
   await chmod(files, 0o755);
-  const image = join(directory, 'disk.img');
-  await writeFile(image, '');
-  await truncate(image, 4 * 1024 * 1024);
-  device = (await execOk('losetup', ['--find', '--show', '--read-only', image])).trim();
+  const image = await makeImage(join(directory, 'disk.img'), 4);
+  device = await attach(image, '--read-only');
+  slowDevice = await makeSlowDevice();
+  await symlink(device, join(directory, 'disk'));
   await storageClass('late', 'none.example.com', 'WaitForFirstConsumer');
   await storageClass('broken', 'kubernetes.io/none', 'Immediate');
   const self = ['kubernetes.io/hostname', lab.nodeName] as const;
@@ -105,6 +146,9 @@ beforeAll(async () => {
   await provide('lost', '/nonexistent', self);
   await provide('disk', device, self);
   await provide('files', files, self);
+  await provide('slow', slowDevice, self);
+  await provide('device', join(directory, 'disk'), self, 'Block');
+  await provide('no-device', join(directory, 'none'), self, 'Block');
   await apply(
     lab,
     claim('late', { storageClassName: 'explain-late' }),
@@ -117,15 +161,19 @@ beforeAll(async () => {
     user('of-no-class', 'classless'),
     user('of-broken', 'broken'),
     user('unformatted', 'disk'),
+    deviceUser('of-a-device', 'device'),
+    deviceUser('of-no-device', 'no-device'),
   );
 });
 
 afterAll(async () => {
   // They go when their claims have gone, with the namespace.
-  for (const name of ['moon', 'disk', 'files']) await lab?.client.delete(`${VOLUMES}/explain-${name}`);
+  for (const name of ['moon', 'disk', 'files', 'slow', 'device', 'no-device'])
+    await lab?.client.delete(`${VOLUMES}/explain-${name}`);
   for (const name of ['late', 'broken']) await lab?.client.delete(`${CLASSES}/explain-${name}`);
   await lab?.stop();
-  if (device !== undefined) await execOk('losetup', ['--detach', device]);
+  for (const each of [device, slowDevice]) if (each !== undefined) await execOk('losetup', ['--detach', each]);
+  if (freezer !== undefined) await execOk('umount', [freezer]);
   for (const path of [directory, files]) if (path !== undefined) await rm(path, { recursive: true });
 });
 
@@ -191,6 +239,31 @@ test('a device that cannot be formatted, in mkfs’ words', async () => {
     text: 'an empty device gets a file system first: that fails',
     call: { name: 'mkfs.ext4', to: 'the node', with: device },
   });
+});
+
+test('a device that is being formatted, and takes its time', async () => {
+  await execOk('fsfreeze', ['--freeze', freezer]);
+  try {
+    await apply(lab, user('formatting', 'slow'));
+    const answer = await verdictFor(lab, 'formatting', 'volume-under-way');
+    expect(answer.verdict).toMatch(
+      new RegExp(`^volume data is being formatted: mkfs\\.ext4 has run on ${slowDevice} for \\d`),
+    );
+    expect(answer.chain.at(-1)?.call).toMatchObject({ name: 'mkfs.ext4', with: slowDevice, answer: 'none yet' });
+  } finally {
+    await execOk('fsfreeze', ['--unfreeze', freezer]);
+  }
+  await ready(lab, 'formatting');
+});
+
+test('a device that is not there, and one that goes while its pod runs', async () => {
+  const absent = await verdictFor(lab, 'of-no-device', 'volume-failed');
+  expect(absent.verdict).toMatch(/no such file or directory|does not exist/);
+  const pod = await ready(lab, 'of-a-device');
+  await rm(join(directory, 'disk'));
+  process.kill(Number(await mainProcess(lab, pod)), 'SIGKILL');
+  const gone = await verdictFor(lab, 'of-a-device', 'container-start', /cannot be created: .*device.* is not there$/);
+  expect(chainOf(gone)).toMatch(/CreateContainer → the container runtime: .*no such file or directory/);
 });
 
 test('a walk for fsGroup under way, with its count; a claim that is bound, and one that is deleted and in use', async () => {

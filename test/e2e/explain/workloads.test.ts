@@ -2,14 +2,18 @@
 // pods-refused knows, and pods that are there and not Ready.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { json, TestServer } from '../../support/https-server.ts';
+import { makeCa } from '../../support/tls.ts';
 import { apply, eventually } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
 import { type Answer, answerFor } from './answers.ts';
 
 const AWAY = 'away.webhooks.example.com';
+const STRICT = 'strict.webhooks.example.com';
 
 let lab: TestLab;
+let server: TestServer | undefined;
 
 /** Its pods break no standard, unless `pod` does. */
 function deployment(name: string, pod: object = {}, container: object = {}): object {
@@ -43,6 +47,30 @@ function deployment(name: string, pod: object = {}, container: object = {}): obj
 
 const webhookPath = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
 
+/** An admission webhook that denies whatever it is sent. */
+async function startWebhook(): Promise<{ readonly url: string; readonly caBundle: string }> {
+  const ca = await makeCa();
+  server = await TestServer.start(await ca.server(['127.0.0.1']), ca.cert, ({ body }, response) => {
+    const { request }: { request: { uid: string } } = JSON.parse(body);
+    const status = { code: 403, message: 'images come from registry.example.com alone' };
+    const answer = { uid: request.uid, allowed: false, status };
+    json(response, 200, { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer });
+  });
+  return { url: server.url, caBundle: Buffer.from(ca.cert).toString('base64') };
+}
+
+/** For the pods of one Deployment. */
+const webhook = (name: string, app: string, clientConfig: object): object => ({
+  name,
+  clientConfig,
+  rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
+  namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': lab.namespace } },
+  objectSelector: { matchLabels: { app } },
+  sideEffects: 'None',
+  admissionReviewVersions: ['v1'],
+  timeoutSeconds: 2,
+});
+
 async function explained(name: string, rule: string, verdict: RegExp): Promise<Answer> {
   let last: Answer | undefined;
   return await eventually(`the verdict on deployment ${name}`, async () => {
@@ -61,16 +89,8 @@ beforeAll(async () => {
     kind: 'ValidatingWebhookConfiguration',
     metadata: { name: namespace },
     webhooks: [
-      {
-        name: AWAY,
-        clientConfig: { url: 'https://127.0.0.1:1/' },
-        rules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] }],
-        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
-        objectSelector: { matchLabels: { app: 'behind-a-webhook' } },
-        sideEffects: 'None',
-        admissionReviewVersions: ['v1'],
-        timeoutSeconds: 2,
-      },
+      webhook(AWAY, 'behind-a-webhook', { url: 'https://127.0.0.1:1/' }),
+      webhook(STRICT, 'denied', await startWebhook()),
     ],
   });
   await lab.kubectl('label', 'namespace', namespace, 'pod-security.kubernetes.io/enforce=restricted');
@@ -85,6 +105,7 @@ beforeAll(async () => {
     deployment('too-much', {}, { resources: { limits: { cpu: '200m' } } }),
     deployment('unlimited', {}, { resources: {} }),
     deployment('behind-a-webhook'),
+    deployment('denied'),
     deployment('too-free', {}, { securityContext: { privileged: true } }),
     deployment('homeless', { serviceAccountName: 'missing' }),
     deployment('unready', {}, { image: 'there-is-none:1', imagePullPolicy: 'Never' }),
@@ -96,12 +117,17 @@ afterAll(async () => {
   await lab.client.delete(`${webhookPath}/${lab.namespace}`);
   await lab.kubectl('delete', 'deployments', '--all', '--wait=true', '--timeout=100s');
   await lab.stop();
+  await server?.[Symbol.asyncDispose]();
 });
 
 test.each<[string, RegExp]>([
   ['too-much', /quota processors is used up: requested limits\.cpu=200m, used .*, of limits\.cpu=100m$/],
   ['unlimited', /quota processors demands that each pod says limits\.cpu/],
   ['behind-a-webhook', /admission webhook away\.webhooks\.example\.com does not answer: .*ECONNREFUSED/],
+  [
+    'denied',
+    /admission webhook strict\.webhooks\.example\.com denies them: images come from registry\.example\.com alone$/,
+  ],
   ['too-free', /they violate security standard restricted.*: .*privileged/],
   ['homeless', /service account missing does not exist$/],
 ])('pods of %s are refused: %s', async (name, verdict) => {

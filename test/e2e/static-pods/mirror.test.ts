@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Node, Pod } from '../../../client/types.ts';
+import { errorMessage } from '../../../lib/errors.ts';
 import { quantityMilli } from '../../../lib/quantity.ts';
 import {
   agentLog,
@@ -23,6 +24,7 @@ import {
   ready,
   shellPod,
 } from '../agent/harness.ts';
+import { answerFor } from '../explain/answers.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 import { freePort } from '../support/ports.ts';
 
@@ -132,6 +134,31 @@ describe('a mirror pod', () => {
   it('goes when the manifest goes', async () => {
     await remove('mirrored');
     await gone(lab, name);
+    await nothingLeft(lab, before);
+  });
+});
+
+describe('without a mirror pod', () => {
+  // The API server stores no pod in a namespace that it does not have.
+  it('a static pod runs, `nodelet explain` names it, and the mirror pod comes with its namespace', async () => {
+    const pod = shellPod('hidden', FOREVER);
+    await write('hidden', { ...pod, metadata: { name: 'hidden', namespace: 'elsewhere' } });
+    const answer = await eventually('it to run', () =>
+      answerFor(lab, 'pod', `elsewhere/hidden-${NODE}`).catch((error: unknown) => {
+        if (/there is no pod/.test(errorMessage(error))) return undefined;
+        throw error;
+      }),
+    );
+    expect(answer).toMatchObject({
+      rule: 'mirror-missing',
+      state: 'broken',
+      verdict: `it is a static pod that runs on node ${NODE}, and the API server does not show it: it has no mirror pod`,
+    });
+    expect(answer.commands[0]?.command).toBe('kubectl get namespace elsewhere');
+    await lab.kubectl('create', 'namespace', 'elsewhere');
+    await lab.kubectl('wait', '-n', 'elsewhere', `pod/hidden-${NODE}`, '--for=create', '--timeout=110s');
+    await remove('hidden');
+    await lab.kubectl('delete', 'namespace', 'elsewhere', '--timeout=110s');
     await nothingLeft(lab, before);
   });
 });

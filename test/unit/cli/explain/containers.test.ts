@@ -48,6 +48,8 @@ const readyConditions = [
   { type: 'ContainersReady', status: 'True' },
 ];
 const variable = { env: [{ name: 'COLOUR', valueFrom: { configMapKeyRef: { name: 'settings', key: 'colour' } } }] };
+const noDevice =
+  'Error: failed to generate container "9f" spec: failed to generate spec: lstat /dev/vdb: no such file or directory';
 const deleted = { deletionTimestamp: before(-50), deletionGracePeriodSeconds: 60 };
 const ended = (reason: string, message = ''): { phase: string; reason: string; message: string } => ({
   phase: 'Failed',
@@ -160,6 +162,31 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
         finds: ['seccomp profile /x/none.json cannot be loaded', 'CreateContainer → '],
       },
       { what: 'a crash', facts: facts({ state: crashed({ exitCode: 1, reason: 'Error' }) }), finds: undefined },
+      {
+        what: 'one that ended, and whose next instance cannot be made',
+        facts: facts({ state: crashed({ exitCode: 137, reason: 'Error' }) }, { events: [event('Failed', noDevice)] }),
+        finds: [
+          'cannot be created: device /dev/vdb is not there',
+          'the reason is CrashLoopBackOff',
+          'CreateContainer → ',
+        ],
+      },
+      {
+        what: 'one that ended again after its last instance could not be made once',
+        facts: facts(
+          { state: crashed({ exitCode: 137, reason: 'Error' }) },
+          { events: [event('Failed', noDevice, { last: plusMs(NOW, -20_000) })] },
+        ),
+        finds: undefined,
+      },
+      {
+        what: 'one whose image cannot be pulled again',
+        facts: facts(
+          { state: crashed({ exitCode: 137, reason: 'Error' }) },
+          { events: [event('Failed', 'Error: ErrImagePull')] },
+        ),
+        finds: undefined,
+      },
       {
         what: 'deleted',
         facts: facts({ meta: deleted, state: waiting('CreateContainerError', 'x') }),
@@ -782,6 +809,10 @@ test.each([
   [/shared mount/, 'path "/x" is mounted on "/" but it is not a shared mount'],
   [/limits cannot be set, or are too low/, 'container init was OOM-killed (memory limit too low?)'],
   [/user is not in the image/, 'unable to find user app: no matching entries in passwd file'],
+  [
+    /device \/dev\/vdb is not there/,
+    'failed to generate container "9f" spec: lstat /dev/vdb: no such file or directory',
+  ],
   [/cannot start: boom/, 'OCI runtime create failed: runc create failed: boom: unknown'],
 ])('a start that fails: %s', (expected, message) => {
   expect(startProblem(message).verdict).toMatch(expected);
