@@ -79,12 +79,14 @@ export class Containers {
   }
 
   async start(id: ContainerId): Promise<void> {
-    const { client, deadlineMs } = this.#context;
+    const { client, cache, deadlineMs } = this.#context;
     await this.#context.change('StartContainer', id, () => {
+      const known = cache.container(id)?.snapshot;
+      const which = known === undefined ? {} : { containerName: known.name, attempt: known.restartCount };
       const starting = client.call(
         'StartContainer',
         { container_id: id },
-        { deadlineMs, attributes: { container: id } },
+        { deadlineMs, attributes: { container: id, ...which } },
       );
       // Beside the call, which is the long one. A container that is not linked does not count as started.
       return Promise.all([starting, this.#linkLog(id)]);

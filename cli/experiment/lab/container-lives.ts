@@ -1,9 +1,10 @@
-// The life of containers, put together from two sources: the runtime's events, each with its moment, and lists with a status of
-// each container, which say whose a container is and have what no event has reported. What one source has shown the other does not
-// show again. Pure: nothing is read here.
+// The life of containers, put together from three sources: the runtime's events, each with its moment; lists with a status of
+// each container, which say whose a container is and have what no event has reported; and the agent's calls, for a container that no
+// list has had while it was there. What one source has shown the others do not show again. Pure: nothing is read here.
 
 import type { RuntimeEvent } from '../../../agent/runtime/events/runtime-event.ts';
 import { type EpochMs, ZERO_TIME } from '../../../lib/clock.ts';
+import type { Span } from '../../../lib/trace.ts';
 import type { ContainerObservation } from '../observation.ts';
 
 /** What is known of a container; ZERO_TIME for what has not happened. */
@@ -18,6 +19,21 @@ export interface ContainerState {
   readonly finishedAt: EpochMs;
   readonly exitCode: number;
   readonly reason: string;
+}
+
+/** A container that the agent has made or started, and when it was there at the latest. */
+export type NamedContainer = Pick<ContainerState, 'id' | 'pod' | 'podUid' | 'container' | 'attempt' | 'createdAt'>;
+
+/** From a call by which a container is known: undefined for any other. Pure. */
+export function containerOfCall({ name, outcome, pod, attributes, start }: Span): NamedContainer | undefined {
+  const isStart = name === 'StartContainer';
+  if (outcome === 'error' || pod === undefined || !(isStart || name === 'CreateContainer')) return undefined;
+  const [id, container] = isStart
+    ? [attributes['container'], attributes['containerName']]
+    : [attributes['id'], attributes['container']];
+  const attempt = Number(attributes['attempt'] ?? Number.NaN);
+  if (typeof id !== 'string' || typeof container !== 'string' || Number.isNaN(attempt)) return undefined;
+  return { id, pod: `${pod.namespace}/${pod.name}`, podUid: pod.uid, container, attempt, createdAt: start };
 }
 
 /** An observation by the wall clock. */
@@ -97,10 +113,15 @@ function isOver({ startedAt, finishedAt }: ContainerState): boolean {
   return finishedAt > 0 || startedAt === ZERO_TIME;
 }
 
+/** So many that have gone, and whose names are not known, are remembered: sandboxes never get one here. */
+const MAX_UNNAMED = 500;
+
 export class ContainerLives {
   readonly #known = new Map<string, ContainerState>();
   /** By id, for as long as it is there. Of sandboxes too: an event does not say what it is about. */
   readonly #reported = new Map<string, Reported>();
+  /** By id, of those that no list has had yet. */
+  readonly #names = new Map<string, NamedContainer>();
   /** Ids that are gone, until a list is without them: one that was under way when they went still has them. */
   readonly #gone = new Set<string>();
 
@@ -114,14 +135,17 @@ export class ContainerLives {
     return [...this.#known.keys()].some((id) => !states.has(id));
   }
 
-  /** What an event shows that was not known, oldest first. Of a container that no list had yet, it comes with the list. */
+  /**
+   * What an event shows that was not known, oldest first. Of a container that no list had yet, it comes with the list, or, where it
+   * has gone, with its name.
+   */
   event(event: RuntimeEvent): readonly ContainerChange[] {
     const { id } = event;
     if (this.#gone.has(id)) return [];
     const reported = reportedAfter(this.#reported.get(id) ?? NOTHING, event);
     this.#reported.set(id, reported);
     const before = this.#known.get(id);
-    return before === undefined ? [] : this.#update(before, withReported(before, reported), reported);
+    return before === undefined ? this.#complete(id) : this.#update(before, withReported(before, reported), reported);
   }
 
   /** What a list shows that was not known, oldest first. `listedAt`: the moment of what is gone without an event. */
@@ -140,12 +164,35 @@ export class ContainerLives {
       this.#forget(id);
     }
     for (const id of this.#gone) if (!states.has(id)) this.#gone.delete(id);
-    for (const [id, { removedAt }] of this.#reported) if (removedAt > 0 && !states.has(id)) this.#reported.delete(id);
+    this.#dropOldest();
     return changes.sort((a, b) => a.at - b.at);
+  }
+
+  /** A call of the agent shows whose a container is that no list had: what events have shown of it, oldest first. */
+  named(container: NamedContainer): readonly ContainerChange[] {
+    const { id } = container;
+    if (this.#known.has(id) || this.#gone.has(id)) return [];
+    this.#names.set(id, container);
+    return this.#complete(id);
+  }
+
+  /** One that has gone and that no list had, once its name is known. */
+  #complete(id: string): readonly ContainerChange[] {
+    const name = this.#names.get(id);
+    const reported = this.#reported.get(id);
+    if (name === undefined || reported === undefined || reported.removedAt === ZERO_TIME) return [];
+    const state = { ...name, startedAt: ZERO_TIME, finishedAt: ZERO_TIME, exitCode: 0, reason: '' };
+    return this.#update(undefined, withReported(state, reported), reported);
+  }
+
+  #dropOldest(): void {
+    const unnamed = [...this.#reported].filter(([id, { removedAt }]) => removedAt > 0 && !this.#known.has(id));
+    for (const [id] of unnamed.slice(0, -MAX_UNNAMED)) this.#reported.delete(id);
   }
 
   #update(before: ContainerState | undefined, now: ContainerState, { removedAt }: Reported): ContainerChange[] {
     this.#known.set(now.id, now);
+    this.#names.delete(now.id);
     const changes = changesOf(before, now);
     // Of one that is gone and still ran, the exit is on its way: parts of containerd publish what they know independently.
     if (removedAt === ZERO_TIME || !isOver(now)) return changes;

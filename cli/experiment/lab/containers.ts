@@ -11,8 +11,14 @@ import { resolvesWithin } from '../../../lib/abort.ts';
 import { type Clock, type EpochMs, elapsedMs, epochMs, plusMs } from '../../../lib/clock.ts';
 import { getOwn } from '../../../lib/own-property.ts';
 import { repeat } from '../../../lib/retry.ts';
-import { Tracer } from '../../../lib/trace.ts';
-import { type ContainerChange, ContainerLives, type ContainerState, type ContainerStates } from './container-lives.ts';
+import { type Span, Tracer } from '../../../lib/trace.ts';
+import {
+  type ContainerChange,
+  ContainerLives,
+  type ContainerState,
+  type ContainerStates,
+  containerOfCall,
+} from './container-lives.ts';
 
 const NANOSECONDS = 1e6;
 /** An answer that takes longer is looked for again. */
@@ -75,6 +81,12 @@ export class ContainerWatch {
   /** Those that exist, by id. */
   get containers(): ContainerStates {
     return this.#lives.containers;
+  }
+
+  /** A call of the agent: what it shows of a container that went before a list had it. */
+  named(span: Span): readonly ContainerChange[] {
+    const container = containerOfCall(span);
+    return container === undefined ? [] : this.#lives.named(container);
   }
 
   /** Until the signal aborts, through restarts of the runtime. */

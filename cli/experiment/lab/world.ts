@@ -407,6 +407,7 @@ class LabWorld implements World {
   #observeSpan(span: Span): void {
     if (!this.#isMine(span.pod?.namespace)) return;
     this.#spans.push(JSON.stringify(span));
+    this.#addContainers(this.#containers?.named(span) ?? []);
     // No event of the runtime tells of one that was made, or of a start that failed.
     if (span.name === 'CreateContainer' || span.name === 'StartContainer') this.#run(this.#lookAtContainers());
     // What the agent did for its own start is in the recording alone.

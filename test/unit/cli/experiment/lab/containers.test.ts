@@ -7,9 +7,12 @@ import {
   type ContainerChange,
   ContainerLives,
   type ContainerState,
+  containerOfCall,
+  type NamedContainer,
 } from '../../../../../cli/experiment/lab/container-lives.ts';
 import { ContainerWatch } from '../../../../../cli/experiment/lab/containers.ts';
 import { epochMs, systemClock } from '../../../../../lib/clock.ts';
+import type { Span } from '../../../../../lib/trace.ts';
 import { loadProto } from '../../../../../proto/load.ts';
 import { FakeCri } from '../../../agent/runtime/fake-cri.ts';
 
@@ -37,13 +40,25 @@ const event = (kind: RuntimeEvent['kind'], at: number, exitCode?: number): Runti
   at: epochMs(at),
   ...(exitCode === undefined ? {} : { exitCode }),
 });
-type Source = RuntimeEvent | readonly ContainerState[];
+type Source = RuntimeEvent | NamedContainer | readonly ContainerState[];
+const named: NamedContainer = {
+  id: 'c1',
+  pod: 'demo/web',
+  podUid: 'u',
+  container: 'main',
+  attempt: 0,
+  createdAt: epochMs(12),
+};
 
 /** What each of them shows, one after the other. */
 function shown(...sources: readonly Source[]): ContainerChange[] {
   const lives = new ContainerLives();
   return sources.flatMap((source) =>
-    'kind' in source ? lives.event(source) : lives.listed(new Map(source.map((each) => [each.id, each])), LISTED_AT),
+    'kind' in source
+      ? lives.event(source)
+      : 'id' in source
+        ? lives.named(source)
+        : lives.listed(new Map(source.map((each) => [each.id, each])), LISTED_AT),
   );
 }
 const texts = (...sources: readonly Source[]) =>
@@ -116,10 +131,18 @@ describe('by events, which have the moments, and lists, which have the names', (
       ['created 10', 'started 20', 'exited 31 1 Error', 'removed 40'],
     ],
     [
-      'gone, and no list has ever had it',
-      [event('started', 21), event('removed', 40), [], [running]],
-      ['created 10', 'started 20'],
+      'gone, and no list has ever had it: the agent’s call names it',
+      [event('started', 21), event('exited', 31, 1), event('removed', 40), [], named, named, []],
+      ['created 12', 'started 21', 'exited 31 1 Error', 'removed 40'],
     ],
+    ['named before it has gone: a list has it', [event('started', 21), named, [running]], ['created 10', 'started 20']],
+    [
+      'named, and gone before a list has it',
+      [event('started', 21), named, [], event('exited', 31, 1), event('removed', 40), []],
+      ['created 12', 'started 21', 'exited 31 1 Error', 'removed 40'],
+    ],
+    ['named, and in a list', [[running], named], ['created 10', 'started 20']],
+    ['gone, and nothing names it', [event('started', 21), event('removed', 40), []], []],
     [
       'gone, and in a list that was under way',
       [[running], event('exited', 31, 3), event('removed', 40), [running], []],
@@ -158,6 +181,42 @@ describe('by events, which have the moments, and lists, which have the names', (
     });
     expect(shown([{ ...exited, reason: '' }]).at(-1)).not.toHaveProperty('reason');
   });
+});
+
+test.each<readonly [string, Partial<Span>, Partial<NamedContainer> | undefined]>([
+  [
+    'of the agent',
+    { attributes: { container: 'c1', containerName: 'main', attempt: 2 } },
+    { id: 'c1', container: 'main', attempt: 2 },
+  ],
+  [
+    'of a tap',
+    { name: 'CreateContainer', attributes: { id: 'c1', container: 'main', attempt: '1' } },
+    { id: 'c1', attempt: 1 },
+  ],
+  ['the agent’s, which has no id yet', { name: 'CreateContainer', attributes: { container: 'main' } }, undefined],
+  [
+    'one that failed',
+    { outcome: 'error', attributes: { container: 'c1', containerName: 'main', attempt: 2 } },
+    undefined,
+  ],
+  ['another', { name: 'StopContainer', attributes: { container: 'c1', containerName: 'main', attempt: 2 } }, undefined],
+])('a call that names a container: %s', (_, change, expected) => {
+  const pod = { namespace: 'demo', name: 'web', uid: 'u' };
+  const span: Span = {
+    id: 1,
+    kind: 'cri',
+    name: 'StartContainer',
+    pod,
+    start: epochMs(5),
+    durationMs: 3,
+    outcome: 'ok',
+    attributes: {},
+    ...change,
+  };
+  const found = containerOfCall(span);
+  if (expected === undefined) expect(found).toBeUndefined();
+  else expect(found).toMatchObject({ pod: 'demo/web', podUid: 'u', createdAt: 5, ...expected });
 });
 
 describe('the watch of a runtime', () => {
