@@ -59,7 +59,7 @@ const OF_CLUSTER: ReadonlySet<string> = new Set(['priorityclasses']);
 /** Addresses of services begin here; the first is that of "kubernetes", which is not simulated. */
 const SERVICE_NETWORK = '10.96.0.';
 const TIMEOUT_MS = 30_000;
-const TOKEN_MS = 3_600_000;
+const DEFAULT_TOKEN_SECONDS = 3600;
 
 interface Collection {
   readonly objects: Map<string, ApiObject>;
@@ -104,6 +104,8 @@ function asRequested<T>(object: unknown): T {
 }
 
 export class SimCluster {
+  /** How many were requested: each has a text of its own. */
+  #tokens = 0;
   readonly #parts: SimClusterParts;
   readonly #collections = new Map<string, Collection>();
   #uids = 0;
@@ -305,8 +307,10 @@ export class SimCluster {
     if (OWN.has(plain(resource))) return await server.create<T>(path, body, options);
     return await server.line.perform('POST', path, TIMEOUT_MS, () => {
       if (resource === 'serviceaccounts/token') {
-        const expirationTimestamp = rfc3339(plusMs(clock.now(), TOKEN_MS));
-        return asRequested<T>({ status: { token: 'simulated', expirationTimestamp } });
+        const { spec = {} } = asRequested<{ spec?: { expirationSeconds?: number } }>(body);
+        const { expirationSeconds = DEFAULT_TOKEN_SECONDS } = spec;
+        const expirationTimestamp = rfc3339(plusMs(clock.now(), expirationSeconds * 1000));
+        return asRequested<T>({ status: { token: `simulated-${++this.#tokens}`, expirationTimestamp } });
       }
       const object = asRequested<UserObject>(body);
       const key = `${object.metadata.namespace ?? 'default'}/${object.metadata.name}`;

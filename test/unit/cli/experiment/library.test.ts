@@ -47,6 +47,7 @@ const MATRIX: Readonly<Record<string, readonly string[]>> = {
   'slow-status-writes': ['delay'],
   'startup-probe': ['threshold'],
   'stop-in-parallel': ['grace'],
+  'token-rotation': ['seconds=3600', 'watched=3h'],
 };
 
 async function run(source: ExperimentSource, matrix: readonly string[] = [], seed = 1): Promise<ExperimentResult> {
