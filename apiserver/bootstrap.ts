@@ -1,11 +1,14 @@
 // What every cluster has from its first moment: four namespaces, the default roles and bindings, flow schemas and priority
-// levels, the `kubernetes` service, and what other API servers need to know of this one. Makes what is missing at each start
+// levels, the system's priority classes, the `kubernetes` service with its endpoints, and what other API servers need to know
+// of this one. Makes what is missing at each start
 // and leaves the rest alone.
 
+import { isIPv6 } from 'node:net';
 import { REMOTE_HEADERS } from './aggregation/proxy.ts';
 import { reconcileDefaults } from './auth/rbac/reconcile.ts';
 import { ensureFlowControl } from './flow-control.ts';
 import type { KubeObject } from './kinds/resource.ts';
+import { SYSTEM_PRIORITIES, SYSTEM_PRIORITY_DESCRIPTIONS } from './kinds/shared/system-priorities.ts';
 import { SERVICE_IP } from './pki/ensure.ts';
 import type { Pki } from './pki/types.ts';
 import type { Registry, WriteOptions } from './registry/registry.ts';
@@ -13,8 +16,17 @@ import { createObject, mutateStored, newObject } from './registry/write.ts';
 
 const NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 
-/** `port`: the server's port, used in the service's endpoints. */
-export async function bootstrap(registry: Registry, port: number, pki: Pick<Pki, 'ca' | 'frontProxy'>): Promise<void> {
+/** Where pods reach the server: an address of this machine, undefined where it has none but loopback, and the port. */
+export interface Advertised {
+  readonly address: string | undefined;
+  readonly port: number;
+}
+
+export async function bootstrap(
+  registry: Registry,
+  advertised: Advertised,
+  pki: Pick<Pki, 'ca' | 'frontProxy'>,
+): Promise<void> {
   const options: WriteOptions = {
     caller: { name: 'system:apiserver', groups: ['system:masters'] },
     dryRun: false,
@@ -25,7 +37,11 @@ export async function bootstrap(registry: Registry, port: number, pki: Pick<Pki,
   if (registry.hasRow('', 'namespaces')) await store.commit(() => ensureNamespaces(registry, options));
   await store.commit(() => reconcileDefaults(registry, options));
   await store.commit(() => ensureFlowControl(registry, options));
-  if (registry.hasRow('', 'services')) await store.commit(() => ensureService(registry, port, options));
+  if (registry.hasRow('scheduling.k8s.io', 'priorityclasses'))
+    await store.commit(() => ensurePriorityClasses(registry, options));
+  if (registry.hasRow('', 'services')) await store.commit(() => ensureService(registry, advertised.port, options));
+  if (registry.hasRow('discovery.k8s.io', 'endpointslices'))
+    await store.commit(() => ensureEndpoints(registry, advertised, options));
   if (registry.hasRow('', 'configmaps')) await store.commit(() => ensureAuthentication(registry, pki, options));
 }
 
@@ -77,6 +93,45 @@ function ensureService(registry: Registry, port: number, options: WriteOptions):
   });
   service.metadata.labels = { component: 'apiserver', provider: 'kubernetes' };
   createObject(registry, row, 'default', service, options);
+}
+
+function ensurePriorityClasses(registry: Registry, options: WriteOptions): void {
+  const row = registry.rowOf('scheduling.k8s.io', 'priorityclasses');
+  for (const [name, value] of Object.entries(SYSTEM_PRIORITIES)) {
+    if (registry.find(row, '', name) !== undefined) continue;
+    const description = SYSTEM_PRIORITY_DESCRIPTIONS[name];
+    createObject(registry, row, '', newObject(row, name, { value, description }), options);
+  }
+}
+
+/**
+ * Endpoints and an EndpointSlice of the `kubernetes` service: those of the server that has started last. As upstream, no
+ * controller mirrors the former.
+ */
+function ensureEndpoints(registry: Registry, { address, port }: Advertised, options: WriteOptions): void {
+  if (address === undefined) return;
+  const ports = [{ name: 'https', protocol: 'TCP', port }];
+  const put = (
+    group: string,
+    plural: string,
+    labels: Record<string, string>,
+    fields: Record<string, unknown>,
+  ): void => {
+    const row = registry.rowOf(group, plural);
+    const stored = registry.find(row, 'default', 'kubernetes');
+    if (stored === undefined) {
+      const object = newObject(row, 'kubernetes', fields);
+      object.metadata.labels = labels;
+      createObject(registry, row, 'default', object, options);
+    } else mutateStored(registry, row, stored, false, (object) => void Object.assign(object, fields));
+  };
+  const subsets = [{ addresses: [{ ip: address }], ports }];
+  put('', 'endpoints', { 'endpointslice.kubernetes.io/skip-mirror': 'true' }, { subsets });
+  put(...(['discovery.k8s.io', 'endpointslices', { 'kubernetes.io/service-name': 'kubernetes' }] as const), {
+    addressType: isIPv6(address) ? 'IPv6' : 'IPv4',
+    endpoints: [{ addresses: [address], conditions: { ready: true } }],
+    ports,
+  });
 }
 
 function specOf(object: KubeObject): object {

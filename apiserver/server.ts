@@ -4,7 +4,8 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:https';
-import { hostname } from 'node:os';
+import { isIP } from 'node:net';
+import { hostname, networkInterfaces } from 'node:os';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyReply, type FastifyRequest, type RouteGenericInterface } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
@@ -79,6 +80,19 @@ export function apiServerLimits(openFiles: number): ConnectionLimits {
 
 function unspecified(address: string): boolean {
   return address === '0.0.0.0' || address === '::';
+}
+
+/**
+ * The address that pods reach the server at: the advertised one, or the one that it listens on, and as upstream the machine's
+ * first one where those are none, a name, or loopback.
+ */
+function reachableAddress({ address, advertiseHost = '' }: ApiServerOptions): string | undefined {
+  const own = Object.values(networkInterfaces()).flatMap((found) => found ?? []);
+  const loopback = (one: string): boolean => one.startsWith('127.') || one === '::1';
+  const good = (one: string): boolean => isIP(one) !== 0 && !unspecified(one) && !loopback(one);
+  return (
+    [advertiseHost, address].find(good) ?? own.find(({ internal, family }) => !internal && family === 'IPv4')?.address
+  );
 }
 
 /**
@@ -159,7 +173,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const app = buildApp({ metrics, registry, pki, clientCa, handler, proxy, guard, clock });
     clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
     const port = await listen(app, address, options.port);
-    await bootstrap(registry, port, pki);
+    await bootstrap(registry, { address: reachableAddress(options), port }, pki);
     const stopFlow = flow === undefined ? () => undefined : followFlowConfig({ registry, flow, clock, log });
     const stopAggregation = await startAggregation(registry, log);
     const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);

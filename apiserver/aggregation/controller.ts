@@ -6,6 +6,7 @@ import type { Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { sameJson } from '../../lib/same-json.ts';
+import { REVIEWS } from '../discovery/groups.ts';
 import { type ApiService, type ApiServiceCondition, apiServiceOf } from '../kinds/apiservices.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import type { RemoteVersion } from '../kinds/rows.ts';
@@ -36,6 +37,8 @@ interface Check {
 }
 
 const LOCAL = { type: 'Available', status: 'True', reason: 'Local', message: 'Local APIServices are always available' };
+
+type Served = Pick<ResourceKind, 'group' | 'version' | 'custom'>;
 
 export class AggregationController {
   readonly #registry: Registry;
@@ -120,7 +123,11 @@ export class AggregationController {
   /** One for each local group and version; those that are no longer served go. */
   #keepLocal(): void {
     const { rows } = this.#registry;
-    const wanted = new Map(rows.all.map((row) => [`${row.version}.${row.group}`, row]));
+    // kube-apiserver registers all of its groups but that of the APIServices themselves.
+    const served: readonly Served[] = [...rows.all, ...REVIEWS].filter(
+      ({ group }) => group !== 'apiregistration.k8s.io',
+    );
+    const wanted = new Map(served.map((row) => [`${row.version}.${row.group}`, row]));
     const stored = new Map(this.#all().map((service) => [service.metadata.name ?? '', service]));
     for (const [name, row] of wanted) if (!stored.has(name)) this.#create(name, row);
     for (const [name, service] of stored) {
@@ -131,7 +138,7 @@ export class AggregationController {
     }
   }
 
-  #create(name: string, row: ResourceKind): void {
+  #create(name: string, row: Served): void {
     const { group, version } = row;
     const spec = { group, version, ...prioritiesOf(group, version) };
     const object = newObject(this.#row(), name, { spec });

@@ -10,6 +10,7 @@ import { validateOverhead } from './pods/validate-resources.ts';
 import { validateTolerations } from './pods/validate-scheduling.ts';
 import type { FieldError, KubeObject } from './resource.ts';
 import { as } from './shapes.ts';
+import { systemPriorityError } from './shared/system-priorities.ts';
 
 const runtimeOf = (object: KubeObject) => as<RuntimeClass>(object, 'RuntimeClass');
 const priorityOf = (object: KubeObject) => as<PriorityClass>(object, 'PriorityClass');
@@ -47,14 +48,15 @@ export const runtimeclasses = defineKind({
 });
 
 function validatePriorityClass(object: KubeObject): FieldError[] {
-  const { value = 0, preemptionPolicy } = priorityOf(object);
+  const { value = 0, preemptionPolicy, globalDefault = false } = priorityOf(object);
   const errors = oneOf('preemptionPolicy', preemptionPolicy, ['Never', 'PreemptLowerPriority']);
-  if ((object.metadata.name ?? '').startsWith('system-')) {
-    errors.push(
-      forbidden('metadata.name', "priority class names with 'system-' prefix are reserved for system use only"),
-    );
-  }
-  if (value > HIGHEST_USER_PRIORITY) {
+  const { name = '' } = object.metadata;
+  if (name.startsWith('system-')) {
+    const error = systemPriorityError(name, value, globalDefault);
+    if (error === undefined) return errors;
+    const reserved = "priority class names with 'system-' prefix are reserved for system use only";
+    errors.push(forbidden('metadata.name', `${reserved}. error: ${error}`));
+  } else if (value > HIGHEST_USER_PRIORITY) {
     errors.push(forbidden('value', `maximum allowed value of a user defined priority is ${HIGHEST_USER_PRIORITY}`));
   }
   return errors;

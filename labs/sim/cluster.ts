@@ -3,9 +3,9 @@
 // and `remove`; every change is reported.
 
 import { addNotReadyTolerations } from '../../apiserver/admission/plugins/default-toleration-seconds.ts';
-import { SYSTEM_PRIORITIES } from '../../apiserver/admission/plugins/priority.ts';
 import { applyPodDefaults } from '../../apiserver/kinds/pods/defaults.ts';
 import { as } from '../../apiserver/kinds/shapes.ts';
+import { SYSTEM_PRIORITIES } from '../../apiserver/kinds/shared/system-priorities.ts';
 import type { ApiClient, DeleteOptions, ListOf, PatchType, RequestOptions, WatchEvent } from '../../client/api.ts';
 import { type Query, requestInfo } from '../../client/paths.ts';
 import type { ApiObject, Pod, StoredMeta } from '../../client/types.ts';

@@ -5,12 +5,9 @@ import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import { getOwn } from '../../../lib/own-property.ts';
 import type { KubeObject, ObjectLookup } from '../../kinds/resource.ts';
 import { as, type PodSpec, podOf } from '../../kinds/shapes.ts';
+import { SYSTEM_PRIORITIES } from '../../kinds/shared/system-priorities.ts';
 import { AdmissionForbidden, type AdmissionPlugin } from '../plugin.ts';
 
-export const SYSTEM_PRIORITIES: Readonly<Record<string, number>> = {
-  'system-cluster-critical': 2_000_000_000,
-  'system-node-critical': 2_000_001_000,
-};
 const GROUP = 'scheduling.k8s.io';
 const PLURAL = 'priorityclasses';
 

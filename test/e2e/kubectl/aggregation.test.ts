@@ -102,6 +102,9 @@ it('the server has APIServices of its own, all available', async () => {
   const shown = await kubectl.ok('get', 'apiservices');
   expect(shown).toMatch(/^v1\. +Local +True/m);
   expect(shown).toMatch(/^v1\.apiextensions\.k8s\.io +Local +True/m);
+  // As kube-apiserver: groups of reviews have one, that of the APIServices has none.
+  expect(shown).toMatch(/^v1\.authentication\.k8s\.io +Local +True/m);
+  expect(shown).not.toContain('apiregistration');
 });
 
 it('another server becomes available with its endpoints, is discovered and called', async () => {

@@ -429,7 +429,14 @@ describe('the rest', () => {
       'priorityclasses',
       'scheduling.k8s.io',
       { metadata: { name: 'system-x' }, value: 1 },
-      /^metadata\.name: Forbidden: priority class names with 'system-' prefix are reserved/,
+      /^metadata\.name: Forbidden: .* for system use only\. error: system-x is not a known system priority class$/,
+    ],
+    [
+      'those that the system has keep their value',
+      'priorityclasses',
+      'scheduling.k8s.io',
+      { metadata: { name: 'system-node-critical' }, value: 1 },
+      /error: value of system-node-critical PriorityClass must be 2000001000$/,
     ],
   ])('%s', (_rule, plural, group, fields, expected) => {
     expect(lines(create(row(plural, group), fields).errors)).toContainEqual(expect.stringMatching(expected));
