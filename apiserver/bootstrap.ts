@@ -4,6 +4,7 @@
 // and leaves the rest alone.
 
 import { isIPv6 } from 'node:net';
+import { getOwn } from '../lib/own-property.ts';
 import { REMOTE_HEADERS } from './aggregation/proxy.ts';
 import { reconcileDefaults } from './auth/rbac/reconcile.ts';
 import { ensureFlowControl } from './flow-control.ts';
@@ -97,9 +98,9 @@ function ensureService(registry: Registry, port: number, options: WriteOptions):
 
 function ensurePriorityClasses(registry: Registry, options: WriteOptions): void {
   const row = registry.rowOf('scheduling.k8s.io', 'priorityclasses');
-  for (const [name, value] of Object.entries(SYSTEM_PRIORITIES)) {
+  for (const [name, description] of SYSTEM_PRIORITY_DESCRIPTIONS) {
     if (registry.find(row, '', name) !== undefined) continue;
-    const description = SYSTEM_PRIORITY_DESCRIPTIONS[name];
+    const value = getOwn(SYSTEM_PRIORITIES, name);
     createObject(registry, row, '', newObject(row, name, { value, description }), options);
   }
 }

@@ -7,11 +7,14 @@ export const SYSTEM_PRIORITIES: Readonly<Record<string, number>> = {
   'system-node-critical': 2_000_001_000,
 };
 
-export const SYSTEM_PRIORITY_DESCRIPTIONS: Readonly<Record<string, string>> = {
-  'system-cluster-critical':
+/** Name and description of each. */
+export const SYSTEM_PRIORITY_DESCRIPTIONS: readonly (readonly [name: string, description: string])[] = [
+  [
+    'system-cluster-critical',
     'Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.',
-  'system-node-critical': 'Used for system critical pods that must not be moved from their current node.',
-};
+  ],
+  ['system-node-critical', 'Used for system critical pods that must not be moved from their current node.'],
+];
 
 /** Why a class with a reserved name is none of them; undefined for those that are. */
 export function systemPriorityError(name: string, value: number, globalDefault: boolean): string | undefined {

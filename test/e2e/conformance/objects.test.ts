@@ -22,6 +22,30 @@ const pod = (name: string, spec: Fields = {}): object =>
   object('v1', 'Pod', name, { spec: { containers: CONTAINERS, ...spec } });
 
 describe('a Service', () => {
+  it('gets and loses its cluster IP and node ports with its type', async () => {
+    const services = pathOf(await client.namespace('service-types'), 'services');
+    const ports = [{ name: 'http', port: 80, protocol: 'TCP', targetPort: 9376 }];
+    const become = async (name: string, spec: Fields): Promise<unknown> => {
+      const stored = await client.get(`${services}/${name}`);
+      return at(await client.update(`${services}/${name}`, { ...Object(stored), spec }), 'spec');
+    };
+    const external = { type: 'ExternalName', externalName: 'backend.example.com' };
+    const created = await client.create(services, object('v1', 'Service', 'a', { spec: { type: 'ClusterIP', ports } }));
+    const address = at(created, 'spec', 'clusterIP');
+    expect(address).toMatch(/^\d+\.\d+\.\d+\.\d+$/);
+    expect(at(await become('a', external), 'clusterIP')).toBeUndefined();
+    // The address is free again.
+    await client.create(services, object('v1', 'Service', 'same', { spec: { clusterIP: address, ports } }));
+    expect(await become('a', { type: 'ClusterIP', ports })).toMatchObject({ clusterIP: expect.stringMatching(/^\d/) });
+    await become('a', external);
+    const nodePort = at(await become('a', { type: 'NodePort', ports }), 'ports', 0, 'nodePort');
+    expect(nodePort).toBeGreaterThanOrEqual(30000);
+    const released = await become('a', external);
+    expect([at(released, 'clusterIP'), at(released, 'ports')]).toEqual([undefined, undefined]);
+    const taken = { type: 'NodePort', ports: [{ ...ports[0], nodePort }] };
+    await client.create(services, object('v1', 'Service', 'port', { spec: taken }));
+  });
+
   it('named kubernetes is there for the API server, with endpoints and slices that lead to it', async () => {
     const spec = at(await client.get('/api/v1/namespaces/default/services/kubernetes'), 'spec');
     expect(at(spec, 'ports')).toEqual([expect.objectContaining({ name: 'https', port: 443, protocol: 'TCP' })]);
