@@ -13,6 +13,7 @@ import { parseTricks, TRICKS_VARIABLE } from '../lib/tricks.ts';
 import { type AgentBase, AgentSignals, KUBELET_VERSION } from './compose/base.ts';
 import { clusterAccess, createCluster } from './compose/cluster.ts';
 import { createCgroups, findMachine } from './compose/machine.ts';
+import { createMetrics } from './compose/metrics.ts';
 import { createNetwork } from './compose/network.ts';
 import { createNode } from './compose/node.ts';
 import { createPods } from './compose/pods.ts';
@@ -60,13 +61,26 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
   const { recorder } = cluster;
   const cgroups = await createCgroups(base, machine, recorder);
   const network = createNetwork(base);
-  const runtime = createRuntime(base, { ...cgroups, network, recorder });
+  const metrics = createMetrics(base, access?.server);
+  const runtime = createRuntime(base, { ...cgroups, network, recorder, metrics });
   const volumes = await createVolumes(base, { machine, cgroups, cluster, runtime });
   const probes = createPodProbes({ runtime, recorder, clock, tracer, hostIPs: () => machine.nodeIPs });
   const credentials = createPullCredentials(base, cluster);
   const pressure = new NodePressureState();
   const shutdown = new NodeShutdownState();
-  const parts = { machine, cgroups, cluster, network, runtime, volumes, probes, credentials, pressure, shutdown };
+  const parts = {
+    machine,
+    cgroups,
+    cluster,
+    network,
+    runtime,
+    volumes,
+    probes,
+    credentials,
+    pressure,
+    shutdown,
+    metrics,
+  };
 
   const pods = await createPods(base, parts);
   const { eviction, images } = createPressure(base, { ...parts, pods });

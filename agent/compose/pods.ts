@@ -18,6 +18,7 @@ import type { NodeShutdownState } from '../shutdown/shutdown-state.ts';
 import type { AgentBase } from './base.ts';
 import type { Cluster } from './cluster.ts';
 import type { Machine, MachineCgroups } from './machine.ts';
+import type { AgentMetrics } from './metrics.ts';
 import type { Volumes } from './volumes.ts';
 
 export interface PodsParts {
@@ -30,6 +31,7 @@ export interface PodsParts {
   readonly credentials: PullCredentials;
   readonly pressure: NodePressureState;
   readonly shutdown: NodeShutdownState;
+  readonly metrics: AgentMetrics;
 }
 
 export async function createPods(base: AgentBase, parts: PodsParts): Promise<PodsAgent> {
@@ -52,6 +54,7 @@ export async function createPods(base: AgentBase, parts: PodsParts): Promise<Pod
     probes,
     sources: cluster.sources,
     onPodGone: (pod) => signals.podGone.emit(pod),
+    onStatus: (pod, status) => parts.metrics.starts.reported(pod, status, clock.now()),
     ...(client === undefined ? {} : { runtimeHandler: (name: string) => runtimeHandlerOf(client, name) }),
     credentials,
     sweep: async (isKept) => {

@@ -10,11 +10,16 @@ import { LogRotation } from '../runtime/logs/rotation.ts';
 import type { CriRuntime } from '../runtime/types.ts';
 import type { AgentBase } from './base.ts';
 import type { MachineCgroups } from './machine.ts';
+import type { AgentMetrics } from './metrics.ts';
 import type { Network } from './network.ts';
 
 export function createRuntime(
   { options, clock, tracer, log }: AgentBase,
-  parts: MachineCgroups & { readonly network: Network; readonly recorder: EventRecorder },
+  parts: MachineCgroups & {
+    readonly network: Network;
+    readonly recorder: EventRecorder;
+    readonly metrics: AgentMetrics;
+  },
 ): CriRuntime {
   const { network, recorder, settings } = parts;
   return createCriRuntime({
@@ -26,6 +31,7 @@ export function createRuntime(
     requestTimeoutMs: options.config.runtimeRequestTimeout,
     addressesOf: (sandbox) => network.addresses(sandbox),
     onTrouble: (message) => log('warn', message),
+    onRelist: (durationMs) => parts.metrics.relists.relisted(durationMs),
     onWarning: (of, reason, message) => {
       const object = of === 'node' ? nodeReference(options.nodeName) : podReference(of);
       recorder.event(object, 'Warning', reason, message);

@@ -1,32 +1,27 @@
 // The kubelet's HTTPS API. Part of the composition: it decides nothing.
 
-import type { PodsAgent } from '../pods/options.ts';
 import { createLogReader } from '../runtime/logs/read-logs.ts';
-import type { CriRuntime } from '../runtime/types.ts';
 import { createKubeletServer } from '../server/kubelet-server.ts';
 import type { KubeletServer } from '../server/options.ts';
 import type { AgentBase } from './base.ts';
 import type { Cluster } from './cluster.ts';
-import type { Volumes } from './volumes.ts';
+import { createOwnPages, createUsagePages, type StatsParts } from './stats.ts';
 
 /** Undefined where enableServer is off. */
 export function createServer(
-  { options, clock, tracer, log }: AgentBase,
-  parts: {
-    readonly cluster: Cluster;
-    readonly runtime: CriRuntime;
-    readonly volumes: Volumes;
-    readonly pods: PodsAgent;
-  },
+  base: AgentBase,
+  parts: StatsParts & { readonly cluster: Cluster },
 ): KubeletServer | undefined {
+  const { options, clock, tracer, log } = base;
   if (!options.config.enableServer) return undefined;
-  const { cluster, runtime, volumes, pods } = parts;
+  const { cluster, runtime, pods } = parts;
   return createKubeletServer({
     options,
     pods,
     runtime,
     logs: createLogReader(clock),
-    stats: { containers: () => runtime.containerStats(), volumes: volumes.storage.stats },
+    usage: createUsagePages(base, parts),
+    own: createOwnPages(base, parts),
     ...(cluster.client === undefined ? {} : { reviews: cluster.client }),
     syncLoopHealth: () => pods.syncLoopProblem(),
     tracer,

@@ -129,6 +129,8 @@ export interface PodsAgentOptions {
   readonly sweep?: (isKept: (uid: string) => boolean) => Promise<void>;
   /** Called when nothing of a pod is left on the node. */
   readonly onPodGone?: (pod: Pod) => void;
+  /** Called with every status that is computed of a pod. */
+  readonly onStatus?: (pod: Pod, status: PodStatus) => void;
 }
 
 export interface PodsAgent {

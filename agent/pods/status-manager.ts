@@ -31,6 +31,8 @@ export interface StatusManagerOptions {
   readonly log: PodsLog;
   /** The object is gone from the server, or another one has its name. */
   readonly onGone: (uid: PodUID) => void;
+  /** Called with every status that is reported, written or not. */
+  readonly onStatus?: (pod: Pod, status: PodStatus) => void;
 }
 
 interface Entry {
@@ -78,6 +80,7 @@ export class StatusManager {
     entry.desired = limited;
     entry.links = this.#options.tracer.origin();
     entry.dirty = true;
+    this.#options.onStatus?.(pod, limited);
     this.#schedule(entry, this.#options.config.statusDelayMs[urgency]);
   }
 

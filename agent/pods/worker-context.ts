@@ -29,7 +29,7 @@ export function createWorkerContext(
   onGone: (uid: PodUID) => void,
   host: ResizeHost,
 ): WorkerContext {
-  const { runtime, objects, recorder, clock, tracer, volumes, node, api } = options;
+  const { runtime, objects, recorder, clock, tracer, volumes, node, api, onStatus } = options;
   const config: PodsConfig = { ...DEFAULT_PODS_CONFIG, ...options.config };
   const log: PodsLog = options.log ?? (() => undefined);
   const runHook = createHookRunner({ runtime, recorder, clock, tracer });
@@ -44,7 +44,15 @@ export function createWorkerContext(
     masterServiceNamespace: config.masterServiceNamespace,
     runHook,
   });
-  const statuses = new StatusManager({ api, clock, tracer, config, log, onGone });
+  const statuses = new StatusManager({
+    api,
+    clock,
+    tracer,
+    config,
+    log,
+    onGone,
+    ...(onStatus === undefined ? {} : { onStatus }),
+  });
   const resizes = new PodResizes({ host, store: options.allocations, node, recorder, clock, log });
   const syncLoop = new SyncLoop(clock, syncLoopLimits(config.resyncMs, config.runtimeRequestTimeoutMs));
   const probes = options.probes ?? noProbes;

@@ -43,7 +43,7 @@ export class Containers {
         .call(
           'CreateContainer',
           { pod_sandbox_id: spec.sandboxId, config, sandbox_config },
-          { deadlineMs, attributes: { container: spec.container.name, sandbox: spec.sandboxId } },
+          { deadlineMs, attributes: { container: spec.container.name, type: spec.type, sandbox: spec.sandboxId } },
         )
         .catch((error: unknown) => {
           cache.apply({ kind: 'callFailed', call: 'CreateContainer', pod });

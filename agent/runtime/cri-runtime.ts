@@ -60,11 +60,12 @@ function createParts(options: CriRuntimeOptions) {
   const files = new PodFiles(node);
   const context = runtimeContext({ client, cache, statuses, exits, files, node, clock, deadlineMs });
   const shared = { client, cache, statuses, observer, exits, listeners, clock, signal: stop.signal, relistPeriodMs };
-  const { eventSource, onTrouble } = options;
+  const { eventSource, onTrouble, onRelist } = options;
   const events = new LifecycleEvents({
     ...shared,
     ...(eventSource === undefined ? {} : { eventSource }),
     ...(onTrouble === undefined ? {} : { onTrouble }),
+    ...(onRelist === undefined ? {} : { onRelist }),
   });
   return { client, stop, listeners, cache, observer, files, context, events, deadlineMs };
 }

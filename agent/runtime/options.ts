@@ -61,6 +61,8 @@ export interface CriRuntimeOptions {
   readonly addressesOf?: (sandbox: SandboxId) => readonly string[] | undefined;
   /** Called with errors that no caller gets: a broken event stream, a failed relist. */
   readonly onTrouble?: (message: string) => void;
+  /** Called when the runtime's pods were listed, with success. */
+  readonly onRelist?: (durationMs: number) => void;
   /** Records a Warning event of a pod's sandbox, or once of the node. */
   readonly onWarning?: (of: Pod | 'node', reason: string, message: string) => void;
 }

@@ -47,7 +47,13 @@ export class PodSandboxes {
         .call(
           'RunPodSandbox',
           { config, runtime_handler: spec.runtimeHandler },
-          { deadlineMs: deadlineMs * 2, attributes: { attempt: spec.attempt } },
+          {
+            deadlineMs: deadlineMs * 2,
+            attributes: {
+              attempt: spec.attempt,
+              ...(spec.runtimeHandler === '' ? {} : { runtimeHandler: spec.runtimeHandler }),
+            },
+          },
         )
         .catch((error: unknown) => {
           cache.apply({ kind: 'callFailed', call: 'RunPodSandbox', pod });

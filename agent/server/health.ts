@@ -1,5 +1,5 @@
-// The agent's health: the text of /healthz and of /metrics. Invariants that were violated are shown in both and
-// fail neither: the agent counts and logs them and continues. Pure.
+// The agent's health: the text of /healthz. Invariants that were violated are shown, and fail nothing: the agent counts and logs
+// them and continues. Pure.
 
 /** How often each invariant was violated since the process started, by name (lib/invariant.ts). */
 export type Violations = ReadonlyMap<string, number>;
@@ -30,24 +30,4 @@ export function healthz(syncLoopMoves: boolean, verbose: boolean, violations: Vi
   return syncLoopMoves
     ? { status: 200, body: `${list}healthz check passed\n` }
     : { status: 500, body: `${list}healthz check failed\n` };
-}
-
-/** The value of a label in Prometheus' text format. */
-function labelValue(text: string): string {
-  return text.replace(/\\/g, '\\\\').replace(/"/g, '\\"').replace(/\n/g, '\\n');
-}
-
-export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
-
-/** /metrics, in Prometheus' text format 0.0.4. None of the kubelet's own metrics is in it. */
-export function metrics(violations: Violations): string {
-  const name = 'nodelet_invariant_violations_total';
-  const samples = [...violations].map(
-    ([invariant, count]) => `${name}{invariant="${labelValue(invariant)}"} ${count}\n`,
-  );
-  return [
-    `# HELP ${name} Statements about the program that did not hold since it started, by statement.\n`,
-    `# TYPE ${name} counter\n`,
-    ...samples,
-  ].join('');
 }

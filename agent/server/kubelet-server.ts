@@ -12,18 +12,18 @@ import { type ConnectionLimits, connectionLimits } from '../../lib/connection-li
 import { openFilesLimit } from '../../lib/descriptors.ts';
 import { errnoOf, errorMessage, UserError } from '../../lib/errors.ts';
 import { invariantViolations } from '../../lib/invariant.ts';
+import { METRICS_CONTENT_TYPE } from '../../lib/metrics.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { printConfiguration } from '../config/kubelet-configuration.ts';
 import { ANONYMOUS, accessAttributes, Callers } from './caller.ts';
 import { serveContainerLogs } from './container-logs.ts';
-import { healthz, METRICS_CONTENT_TYPE, metrics } from './health.ts';
+import { healthz } from './health.ts';
 import { HttpError, sendJson, sendText } from './http-answer.ts';
 import type { KubeletServer, KubeletServerOptions } from './options.ts';
 import { isDebugging, parseRoute, type Route } from './routes.ts';
 import { podList, runningPodList } from './served-pods.ts';
 import { loadServingCertificate, type ServingCertificate } from './serving-certificate.ts';
 import { streamUrl } from './streams.ts';
-import { statsSummary } from './summary.ts';
 import { tlsCiphers, tlsVersion } from './tls-settings.ts';
 import { refuseUpgrade, tunnel, upgradeProblem } from './tunnel.ts';
 
@@ -220,7 +220,7 @@ class HttpsKubeletServer implements KubeletServer {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const { pods, runtime, logs, clock, syncLoopHealth } = this.#options;
+    const { pods, runtime, logs, clock, syncLoopHealth, usage } = this.#options;
     if (route.kind === 'stream') throw new HttpError(400, 'Upgrade request required');
     if (request.method !== 'GET' && request.method !== 'HEAD') throw new HttpError(405, '405: Method Not Allowed');
     switch (route.kind) {
@@ -232,7 +232,9 @@ class HttpsKubeletServer implements KubeletServer {
         return sendText(response, status, body, clock);
       }
       case 'metrics':
-        return sendText(response, 200, metrics(invariantViolations()), clock, { 'content-type': METRICS_CONTENT_TYPE });
+        return sendText(response, 200, await this.#metrics(route.page), clock, {
+          'content-type': METRICS_CONTENT_TYPE,
+        });
       case 'syncloop': {
         const problem = syncLoopHealth?.();
         if (problem !== undefined) throw new HttpError(500, `internal server error: ${problem}\n`);
@@ -243,7 +245,7 @@ class HttpsKubeletServer implements KubeletServer {
       case 'runningPods':
         return sendJson(response, runningPodList(await runtime.listPods()), clock);
       case 'summary':
-        return sendJson(response, await this.#summary(), clock);
+        return sendJson(response, await usage.summary(query.get('only_cpu_and_memory') === 'true'), clock);
       case 'configz':
         return sendJson(response, { kubeletconfig: printConfiguration(this.#options.options.config) }, clock);
       case 'containerLogs':
@@ -251,10 +253,16 @@ class HttpsKubeletServer implements KubeletServer {
     }
   }
 
-  async #summary(): Promise<object> {
-    const { pods, stats, clock, options } = this.#options;
-    const [containers, volumes] = await Promise.all([stats?.containers() ?? [], stats?.volumes() ?? []]);
-    return statsSummary({ nodeName: options.nodeName, pods, containers, volumes, now: clock.now() });
+  async #metrics(page: Extract<Route, { readonly kind: 'metrics' }>['page']): Promise<string> {
+    const { usage, own } = this.#options;
+    switch (page) {
+      case 'agent':
+        return await own.agent();
+      case 'probes':
+        return await own.probes();
+      default:
+        return await usage[page]();
+    }
   }
 
   #failure(request: IncomingMessage, error: unknown): HttpError {

@@ -7,8 +7,8 @@ import type { ConnectionLimits } from '../../lib/connection-limits.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { AgentOptions } from '../config/options.ts';
 import type { LogReader } from '../ports/logs.ts';
-import type { ContainerId, ContainerRuntime, ContainerStats, PodSnapshot, PodUID } from '../ports/runtime.ts';
-import type { ReadVolumeStats } from '../ports/volume-stats.ts';
+import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
+import type { OwnPages, UsagePages } from '../ports/stats.ts';
 
 /** The pods as their workers see them; PodsAgent has this shape. */
 export interface ServedPods {
@@ -35,11 +35,10 @@ export interface KubeletServerOptions {
   readonly pods: ServedPods;
   readonly runtime: Pick<ContainerRuntime, 'execUrl' | 'attachUrl' | 'portForwardUrl' | 'listPods'>;
   readonly logs: LogReader;
-  /** For /stats/summary. */
-  readonly stats?: {
-    readonly containers: () => Promise<readonly ContainerStats[]>;
-    readonly volumes: ReadVolumeStats;
-  };
+  /** What the machine and its pods use. */
+  readonly usage: UsagePages;
+  /** What the agent does. */
+  readonly own: OwnPages;
   /** For TokenReview and SubjectAccessReview; absent in standalone mode, where only client certificates count. */
   readonly reviews?: ReviewClient;
   /** /healthz/syncloop: undefined is healthy, else why not. */

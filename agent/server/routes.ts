@@ -4,7 +4,8 @@ import { getOwn } from '../../lib/own-property.ts';
 import type { StreamTarget } from './streams.ts';
 
 export type Route =
-  | { readonly kind: 'healthz' | 'metrics' | 'ping' | 'syncloop' | 'pods' | 'runningPods' | 'configz' | 'summary' }
+  | { readonly kind: 'healthz' | 'ping' | 'syncloop' | 'pods' | 'runningPods' | 'configz' | 'summary' }
+  | { readonly kind: 'metrics'; readonly page: 'agent' | 'resource' | 'cadvisor' | 'probes' }
   | { readonly kind: 'containerLogs'; readonly namespace: string; readonly pod: string; readonly container: string }
   | { readonly kind: 'stream'; readonly target: StreamTarget };
 
@@ -26,7 +27,10 @@ function decode(part: string): string | undefined {
 /** Paths with no parameters; the kubelet serves the same with a slash at the end. */
 const FIXED: Readonly<Record<string, Route>> = {
   '/healthz': { kind: 'healthz' },
-  '/metrics': { kind: 'metrics' },
+  '/metrics': { kind: 'metrics', page: 'agent' },
+  '/metrics/resource': { kind: 'metrics', page: 'resource' },
+  '/metrics/cadvisor': { kind: 'metrics', page: 'cadvisor' },
+  '/metrics/probes': { kind: 'metrics', page: 'probes' },
   '/healthz/ping': { kind: 'ping' },
   '/healthz/log': { kind: 'ping' },
   '/healthz/syncloop': { kind: 'syncloop' },

@@ -7,6 +7,7 @@ import type { EventRecorder, FollowedObjects, ObjectReader } from '../ports/api.
 import type { Mounter } from '../ports/mounter.ts';
 import type { PodVolumes } from '../ports/node.ts';
 import type { PodRef } from '../ports/runtime.ts';
+import type { VolumeCount } from '../ports/stats.ts';
 import type { PreparedVolume } from './registry.ts';
 import type { PlanInput } from './volume-type.ts';
 
@@ -44,6 +45,8 @@ export interface PersistentVolumes {
 export interface VolumeManager extends PodVolumes {
   /** Brings ConfigMaps, Secrets, downward API and tokens of a mounted pod up to date now. Rejects with VolumeError. */
   update(pod: Pod): Promise<void>;
+  /** How many volumes of each plugin are wanted and how many are mounted, as the kubelet counts them. */
+  counts(): readonly VolumeCount[];
   /** Stops refreshing. Mounts stay. */
   close(): void;
 }

@@ -14,11 +14,12 @@ import { podReference } from '../model/event-reference.ts';
 import { podUID } from '../model/pod-uid.ts';
 import { type ContainerVolumes, VolumeError } from '../ports/node.ts';
 import type { ContainerDevice, ContainerMount, PodRef, PodUID } from '../ports/runtime.ts';
+import type { VolumeCount } from '../ports/stats.ts';
 import { makeMount, planDevice, planMount, volumeGroups, volumesInUse } from './container-mounts.ts';
 import { LiveUpdates } from './live-updates.ts';
 import { MOUNT_BACKOFF, mountFailure, POD_ATTACH_AND_MOUNT_TIMEOUT_MS, unmountedMessage } from './mount-failures.ts';
 import type { PersistentVolumes, PodVolumesOptions, VolumeManager } from './options.ts';
-import { isPersistent, type PreparedVolume, prepareVolume } from './registry.ts';
+import { isPersistent, type PreparedVolume, pluginOf, prepareVolume } from './registry.ts';
 import { TokenCache } from './tokens.ts';
 import { unmountBelow } from './unmount.ts';
 import { podDir, podsDir, type Volume, type VolumeHost } from './volume-type.ts';
@@ -175,6 +176,23 @@ class PodVolumeManager implements VolumeManager {
       if (isErrno(error, 'ENOENT')) return [];
       throw error;
     }
+  }
+
+  counts(): readonly VolumeCount[] {
+    const counts = new Map<string, VolumeCount>();
+    const add = (state: VolumeCount['state'], plugin: string): void => {
+      const key = `${state} ${plugin}`;
+      counts.set(key, { state, plugin, count: (counts.get(key)?.count ?? 0) + 1 });
+    };
+    for (const { pod, volumes } of this.#pods.values()) {
+      const used = volumesInUse(pod);
+      for (const volume of pod.spec.volumes ?? []) {
+        const mounted = volumes.get(volume.name);
+        if (used.has(volume.name)) add('desired_state_of_world', mounted?.plugin ?? pluginOf(volume) ?? 'N/A');
+        if (mounted !== undefined) add('actual_state_of_world', mounted.plugin);
+      }
+    }
+    return [...counts.values()];
   }
 
   close(): void {

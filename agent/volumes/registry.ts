@@ -54,16 +54,30 @@ export function settle<P extends VolumePlan>(type: VolumeType<P>, input: PlanInp
   };
 }
 
-const PREPARE: Readonly<Partial<Record<string, (input: PlanInput) => PreparedVolume>>> = {
-  emptyDir: (input) => settle(emptyDirVolume, input),
-  hostPath: (input) => settle(hostPathVolume, input),
-  configMap: (input) => settle(configMapVolume, input),
-  secret: (input) => settle(secretVolume, input),
-  downwardAPI: (input) => settle(downwardAPIVolume, input),
-  projected: (input) => settle(projectedVolume, input),
-  nfs: (input) => settle(nfsVolume, input),
-  image: (input) => settle(imageVolume, input),
+interface Preparation {
+  readonly plugin: string;
+  readonly prepare: (input: PlanInput) => PreparedVolume;
+}
+
+function preparation<P extends VolumePlan>(type: VolumeType<P>): Preparation {
+  return { plugin: type.plugin, prepare: (input) => settle(type, input) };
+}
+
+const TYPES: Readonly<Partial<Record<string, Preparation>>> = {
+  emptyDir: preparation(emptyDirVolume),
+  hostPath: preparation(hostPathVolume),
+  configMap: preparation(configMapVolume),
+  secret: preparation(secretVolume),
+  downwardAPI: preparation(downwardAPIVolume),
+  projected: preparation(projectedVolume),
+  nfs: preparation(nfsVolume),
+  image: preparation(imageVolume),
 };
+
+/** The plugin that serves a volume; undefined for those that must be looked up, and those that none serves. */
+export function pluginOf(volume: Volume): string | undefined {
+  return getOwn(TYPES, sourceField(volume))?.plugin;
+}
 
 /** The field of the volume that names its source; no source at all is an emptyDir, as in the API. */
 export function sourceField(volume: Volume): string {
@@ -73,7 +87,7 @@ export function sourceField(volume: Volume): string {
 /** Pure. Throws an Error whose message ends a FailedMount event. */
 export function prepareVolume(input: PlanInput): PreparedVolume {
   const field = sourceField(input.volume);
-  const prepare = getOwn(PREPARE, field);
-  if (prepare === undefined) throw new Error(`volume type ${field} is not supported`);
-  return prepare(input);
+  const type = getOwn(TYPES, field);
+  if (type === undefined) throw new Error(`volume type ${field} is not supported`);
+  return type.prepare(input);
 }

@@ -139,6 +139,7 @@ function bound(manager: VolumeManager): VolumeManager {
     listPods: () => manager.listPods(),
     podChanged: (pod) => manager.podChanged?.(pod),
     update: (pod) => manager.update(pod),
+    counts: () => manager.counts(),
     close: () => manager.close(),
   };
 }

@@ -8,7 +8,7 @@
 // the same socket serves containerd's bus too, exits are also taken from there. Whichever comes first counts.
 
 import { type BackoffEntry, type BackoffPolicy, nextBackoff } from '../../../lib/backoff.ts';
-import type { Clock, MonotonicMs, Timer } from '../../../lib/clock.ts';
+import { type Clock, elapsedMs, type MonotonicMs, type Timer } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { repeat, retryUntilAborted } from '../../../lib/retry.ts';
 import type { ContainerEventResponse__Output } from '../../../proto/gen/runtime/v1/ContainerEventResponse.ts';
@@ -44,6 +44,7 @@ export interface LifecycleOptions {
   readonly relistPeriodMs: number;
   readonly eventSource?: EventSource;
   readonly onTrouble?: (message: string) => void;
+  readonly onRelist?: (durationMs: number) => void;
 }
 
 export class LifecycleEvents {
@@ -263,10 +264,12 @@ export class LifecycleEvents {
 
   /** Lists everything; what the cache did not know by then is reported as it takes the list in. */
   async #relist(): Promise<boolean> {
-    const { observer, clock } = this.#options;
+    const { observer, clock, onRelist } = this.#options;
+    const began = clock.monotonic();
     try {
       await observer.list();
       this.#relistedAt = clock.monotonic();
+      onRelist?.(elapsedMs(began, this.#relistedAt));
       this.#relistFailed = false;
       return true;
     } catch (error) {

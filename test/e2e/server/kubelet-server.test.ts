@@ -16,6 +16,7 @@ import { generateKeyPair, issueCertificate } from '../../../apiserver/pki/keys.t
 import type { PodStatus } from '../../../client/types.ts';
 import { epochMs, systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
+import { PAGES } from '../../unit/agent/server/support.ts';
 import {
   eventually,
   type RuntimeLab,
@@ -88,6 +89,7 @@ beforeAll(async () => {
     pods,
     runtime: lab.runtime,
     logs: createLogReader(systemClock),
+    ...PAGES,
     tracer: new Tracer(),
     clock: systemClock,
   });

@@ -6,7 +6,7 @@ import type { KubeletServer } from '../../../agent/server/options.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import type { TestApiServer } from '../../support/api-server.ts';
-import { agentOptions, FakeLogs, FakePods, FakeRuntime } from '../../unit/agent/server/support.ts';
+import { agentOptions, FakeLogs, FakePods, FakeRuntime, PAGES } from '../../unit/agent/server/support.ts';
 import type { Random } from '../random.ts';
 import type { Markers } from './markers.ts';
 import type { HostileRequest } from './requests.ts';
@@ -24,6 +24,7 @@ export async function startKubelet(stand: TestApiServer, markers: Markers, direc
     pods: new FakePods(),
     runtime: new FakeRuntime(),
     logs,
+    ...PAGES,
     reviews: {
       create: async <T>(path: string, body: unknown): Promise<T> => {
         const { code, text, json } = await stand.call({ method: 'POST', path, as, body });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { healthz, metrics } from '../../../../agent/server/health.ts';
+import { healthz } from '../../../../agent/server/health.ts';
 
 const NONE = new Map<string, number>();
 const SOME = new Map([
@@ -42,18 +42,4 @@ describe('/healthz', () => {
   ])('%s', (_title, moves, verbose, violations, status, body) => {
     expect(healthz(moves, verbose, violations)).toEqual({ status, body });
   });
-});
-
-test('/metrics', () => {
-  const head = [
-    '# HELP nodelet_invariant_violations_total Statements about the program that did not hold since it started, by statement.',
-    '# TYPE nodelet_invariant_violations_total counter',
-  ];
-  expect(metrics(NONE).split('\n')).toEqual([...head, '']);
-  expect(metrics(SOME).split('\n')).toEqual([
-    ...head,
-    'nodelet_invariant_violations_total{invariant="a"} 2',
-    'nodelet_invariant_violations_total{invariant="b\\\\\\"\\n"} 1',
-    '',
-  ]);
 });

@@ -15,7 +15,7 @@ import { UserError } from '../../../../lib/errors.ts';
 import { InvariantViolation, invariant } from '../../../../lib/invariant.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { OPEN, ServerStand } from './stand.ts';
-import { agentOptions, ask } from './support.ts';
+import { agentOptions, ask, PAGES } from './support.ts';
 
 let stand: ServerStand;
 beforeEach(async () => {
@@ -139,6 +139,7 @@ describe('who may call', () => {
       pods: stand.pods,
       runtime: stand.runtime,
       logs: stand.logs,
+      ...PAGES,
       tracer: new Tracer(),
       clock: stand.clock,
     };
@@ -158,6 +159,7 @@ describe('the port and the certificate', () => {
       pods: stand.pods,
       runtime: stand.runtime,
       logs: stand.logs,
+      ...PAGES,
       tracer: new Tracer(),
       clock: stand.clock,
     });
@@ -260,7 +262,7 @@ describe('what is served', () => {
     expect(await ask(port, '/healthz')).toMatchObject({ status: 200, body: 'ok' });
   });
 
-  test('an invariant that was violated is counted in /healthz?verbose and /metrics, and fails neither', async () => {
+  test('an invariant that was violated is counted in /healthz?verbose, and fails nothing', async () => {
     // In tests it throws as well.
     expect(() => invariant(false, 'a "test" holds', () => ({}))).toThrow(InvariantViolation);
     const port = await stand.start(OPEN, { syncLoopHealth: () => undefined });
@@ -271,10 +273,28 @@ describe('what is served', () => {
     expect(verbose.body).toMatch(
       /\n\[i\]invariants: violated \d+ times since .*"a "test" holds" 1\nhealthz check passed\n$/,
     );
-    const { status, body, headers } = await ask(port, '/metrics');
-    expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
-    expect(body).toContain('# TYPE nodelet_invariant_violations_total counter\n');
-    expect(body).toContain('nodelet_invariant_violations_total{invariant="a \\"test\\" holds"} 1\n');
+  });
+
+  test.each([
+    ['/metrics', 'agent'],
+    ['/metrics/', 'agent'],
+    ['/metrics/probes', 'probes'],
+    ['/metrics/resource', 'resource'],
+    ['/metrics/cadvisor', 'cadvisor'],
+  ])('%s is a page of Prometheus’ text', async (path, body) => {
+    const port = await stand.start(OPEN);
+    const answer = await ask(port, path);
+    expect(answer).toMatchObject({ status: 200, body });
+    expect(answer.headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+  });
+
+  test.each([
+    ['/stats/summary', 'whole'],
+    ['/stats/summary?only_cpu_and_memory=true', 'short'],
+    ['/stats/summary?only_cpu_and_memory=1', 'whole'],
+  ])('%s is JSON', async (path, summary) => {
+    const port = await stand.start(OPEN);
+    expect(await ask(port, path)).toMatchObject({ status: 200, body: `${JSON.stringify({ summary })}\n` });
   });
 
   test('nothing of pods’ insides with enableDebuggingHandlers off', async () => {

@@ -38,8 +38,11 @@ describe('paths', () => {
     ['/exec/ns/%zz/c', undefined],
     ['/', undefined],
     ['/constructor', undefined],
-    ['/metrics', { kind: 'metrics' }],
-    ['/metrics/cadvisor', undefined],
+    ['/metrics', { kind: 'metrics', page: 'agent' }],
+    ['/metrics/cadvisor', { kind: 'metrics', page: 'cadvisor' }],
+    ['/metrics/probes', { kind: 'metrics', page: 'probes' }],
+    ['/metrics/resource/', { kind: 'metrics', page: 'resource' }],
+    ['/metrics/other', undefined],
   ])('%s', (path, route) => {
     expect(parseRoute(path)).toEqual(route);
   });

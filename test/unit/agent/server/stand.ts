@@ -12,7 +12,7 @@ import { generateKeyPair, issueCertificate } from '../../../../apiserver/pki/key
 import { type EpochMs, epochMs } from '../../../../lib/clock.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { ManualClock } from '../volumes/support.ts';
-import { agentOptions, FakeLogs, FakePods, FakeRuntime } from './support.ts';
+import { agentOptions, FakeLogs, FakePods, FakeRuntime, PAGES } from './support.ts';
 
 /** A server that anyone may call. */
 export const OPEN = { authentication: { anonymous: { enabled: true } }, authorization: { mode: 'AlwaysAllow' } };
@@ -66,6 +66,7 @@ export class ServerStand {
       pods: this.pods,
       runtime: this.runtime,
       logs: this.logs,
+      ...PAGES,
       reviews: {
         create: async <T>(path: string, body: unknown): Promise<T> => {
           this.reviews.push({ path, body });

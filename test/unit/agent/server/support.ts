@@ -134,6 +134,16 @@ export class FakeRuntime implements Pick<KubeletServerOptions['runtime'], 'execU
   }
 }
 
+/** The pages of figures, each with its own name as its content. */
+export const PAGES: Pick<KubeletServerOptions, 'usage' | 'own'> = {
+  usage: {
+    summary: async (cpuAndMemory) => ({ summary: cpuAndMemory ? 'short' : 'whole' }),
+    resource: async () => 'resource',
+    cadvisor: async () => 'cadvisor',
+  },
+  own: { agent: async () => 'agent', probes: async () => 'probes' },
+};
+
 export function agentOptions(
   certDir: string,
   config: Readonly<Record<string, unknown>> = {},
