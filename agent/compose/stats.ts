@@ -73,6 +73,7 @@ async function loadUsagePages(base: AgentBase, parts: StatsParts): Promise<Usage
       read,
       clock,
       systemPaths: system.map(({ path }) => path),
+      machineLimits: { memory: facts.memoryBytes, swap: facts.swapBytes },
     }),
     machine: {
       ...facts,

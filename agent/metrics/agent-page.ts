@@ -42,6 +42,15 @@ export interface AgentPageInput {
   readonly violations: ReadonlyMap<string, number>;
 }
 
+const BUILD_INFO =
+  "[ALPHA] A metric with a constant '1' value labeled by major, minor, git version, git commit, git tree state, build date, Go version, and compiler from which Kubernetes was built, and platform on which it is running.";
+
+/** Those that a program that is not compiled has. */
+function buildLabels(version: string): Readonly<Record<string, string>> {
+  const [major = '', minor = ''] = version.replace(/^v/, '').split('.');
+  return { git_version: version, major, minor };
+}
+
 type Series = readonly (readonly [labels: Readonly<Record<string, string>>, value: number | undefined])[];
 
 export function agentPage(input: AgentPageInput): string {
@@ -61,7 +70,7 @@ export function agentPage(input: AgentPageInput): string {
   );
   claimGauges(gauge, input.claims);
   processMetrics(page, input.process);
-  gauge('kubernetes_build_info', '[ALPHA] The version of the agent.', [[{ git_version: input.version }, 1]]);
+  gauge('kubernetes_build_info', BUILD_INFO, [[buildLabels(input.version), 1]]);
   show(
     page,
     'counter',

@@ -140,6 +140,11 @@ const DETAILS: readonly Family[] = [
   counter('container_memory_failcnt', 'Number of memory usage hits limits', ({ memory }) => memory?.failures),
   gauge('container_processes', 'Number of processes running inside the container.', ({ processes }) => processes),
   gauge('container_threads', 'Number of threads running inside the container', ({ threads }) => threads),
+  gauge(
+    'container_threads_max',
+    'Maximum number of threads allowed inside the container, infinity if value is zero',
+    ({ threads, limits }) => (threads === undefined ? undefined : (limits.tasks ?? 0)),
+  ),
 ];
 
 /** Limits of containers; without a time, as cAdvisor has them. */
@@ -162,11 +167,6 @@ const LIMITS: readonly Family[] = [
     'container_spec_memory_swap_limit_bytes',
     'Memory swap limit for the container.',
     ({ limits }) => limits.swap ?? 0,
-  ),
-  gauge(
-    'container_threads_max',
-    'Maximum number of threads allowed inside the container, infinity if value is zero',
-    ({ limits }) => limits.tasks ?? 0,
   ),
 ];
 

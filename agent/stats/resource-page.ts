@@ -42,8 +42,6 @@ export function resourcePage(node: NodeSample | undefined): string {
   const help = '1 if there was an error while getting container metrics, 0 otherwise';
   page.family('resource_scrape_error', 'gauge', `[STABLE] ${help}`);
   page.sample(failed);
-  page.family('scrape_error', 'gauge', `[ALPHA] (Deprecated since 1.29.0) ${help}`);
-  page.sample(failed);
   return page.toString();
 }
 
@@ -68,7 +66,7 @@ function addRows(page: MetricsText, prefix: 'container' | 'node' | 'pod', rows: 
   for (const { labels, sample } of rows) {
     if (sample.memory !== undefined) page.sample(sample.memory.workingSet, labels, sample.at);
   }
-  const swapOf = prefix === 'container' ? 'amount of the container swap usage' : `swap usage of the ${prefix}`;
+  const swapOf = prefix === 'node' ? 'swap usage of the node' : `amount of the ${prefix} swap usage`;
   page.family(
     `${prefix}_swap_usage_bytes`,
     'gauge',

@@ -19,10 +19,10 @@ import {
 } from './kernel-text.ts';
 
 /**
- * `resource`: CPU time and memory, as /metrics/resource. `summary`: also processes, pressure and the networks. `all`: everything
+ * `resource`: CPU time and memory, as /metrics/resource. `short`: also pressure. `summary`: also processes, and the networks. `all`: everything
  * there is, but of pods and what is above them only CPU time and memory: each file costs, and the rest is their containers'.
  */
-export type Depth = 'resource' | 'summary' | 'all';
+export type Depth = 'resource' | 'short' | 'summary' | 'all';
 
 export interface Sample {
   /** Its cgroup, below the hierarchy's root. */
@@ -74,7 +74,6 @@ export interface NodeSample {
 
 /** Limits change only when a pod is resized. ms. */
 const LIMITS_MS = 60_000;
-const NO_LIMITS: LimitFigures = {};
 const NO_PRESSURE: PressureFigures = {};
 
 export interface SamplerOptions {
@@ -85,6 +84,8 @@ export interface SamplerOptions {
   readonly clock: Clock;
   /** Cgroups of the system that are sampled beside: their counters are kept for rates, too. */
   readonly systemPaths: readonly string[];
+  /** What the root has for limits: the machine's memory and swap, bytes. */
+  readonly machineLimits: Pick<LimitFigures, 'memory' | 'swap'>;
   /** /proc by default. */
   readonly procDir?: string;
 }
@@ -139,11 +140,11 @@ export class Sampler {
       });
       const own = this.#names.get(sandbox.id);
       const sandboxPath = own === undefined ? undefined : `${path}/${own}`;
-      const network = depth === 'resource' || sandboxPath === undefined ? [] : this.#networkOf(sandbox.id, sandboxPath);
+      const network = !hasNetworks(depth) || sandboxPath === undefined ? [] : this.#networkOf(sandbox.id, sandboxPath);
       return [{ uid, namespace, name, sandbox, sandboxPath, sample: sample(path, above), containers, network }];
     });
     this.#forget(seen, ids);
-    const network = depth === 'resource' ? [] : this.#network('self');
+    const network = hasNetworks(depth) ? this.#network('self') : [];
     return { at, root, kubepods, classes, pods: podSamples, network };
   }
 
@@ -157,6 +158,7 @@ export class Sampler {
     const at = clock.now();
     const monotonic = clock.monotonic();
     const all = depth === 'all';
+    const networks = hasNetworks(depth);
     const cpu = all ? reader.cpu(path) : undefined;
     const cpuUsageNs = all ? cpu?.usageNs : reader.cpuUsage(path);
     if (cpuUsageNs === undefined) return undefined;
@@ -169,14 +171,14 @@ export class Sampler {
       memory: reader.memory(path, all),
       limits: this.#limitsOf(path, monotonic),
       threads: all ? reader.threads(path) : undefined,
-      processes: depth === 'resource' ? undefined : reader.processes(path).length,
+      processes: networks ? reader.processes(path).length : undefined,
       io: all ? reader.io(path) : [],
       pressure: depth === 'resource' ? NO_PRESSURE : this.#pressureOf(path),
     };
   }
 
   #limitsOf(path: string, now: MonotonicMs): LimitFigures {
-    if (path === '/') return NO_LIMITS;
+    if (path === '/') return this.#options.machineLimits;
     const known = this.#limits.get(path);
     if (known !== undefined && elapsedMs(known.at, now) < LIMITS_MS) return known.limits;
     const limits = this.#options.reader.limits(path);
@@ -224,4 +226,8 @@ export class Sampler {
     for (const id of this.#names.keys()) if (!ids.has(id)) this.#names.delete(id);
     for (const id of this.#pids.keys()) if (!ids.has(id)) this.#pids.delete(id);
   }
+}
+
+function hasNetworks(depth: Depth): boolean {
+  return depth === 'summary' || depth === 'all';
 }

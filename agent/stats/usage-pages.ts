@@ -75,7 +75,7 @@ export class StatsPages implements UsagePages {
 
   async #summary(cpuAndMemory: boolean): Promise<object> {
     const { nodeName, machine, clock, sampler } = this.#options;
-    const depth = cpuAndMemory ? 'resource' : 'summary';
+    const depth = cpuAndMemory ? 'short' : 'summary';
     const disks = cpuAndMemory ? undefined : await this.#disks();
     let node = sampler.take(depth);
     if (lacksRates(node)) {
@@ -87,7 +87,7 @@ export class StatsPages implements UsagePages {
     return statsSummary({ nodeName, node, bootTime, system, ...(disks === undefined ? {} : { disks }) });
   }
 
-  #system(node: NodeSample, depth: 'resource' | 'summary'): readonly SystemSample[] {
+  #system(node: NodeSample, depth: 'short' | 'summary'): readonly SystemSample[] {
     const { system, sampler } = this.#options;
     const pods: readonly SystemSample[] = node.kubepods === undefined ? [] : [{ name: 'pods', sample: node.kubepods }];
     const others = system.flatMap(({ name, path, startTime }): SystemSample[] => {

@@ -85,8 +85,8 @@ const paths = [`/${ROOT}`, `/${ROOT}/kubepods`, `/${ROOT}/kubepods/burstable`, `
   pods.flatMap((pod) => pod.paths),
 );
 const example = `/${ROOT}/kubepods`;
-// A process for each sandbox and each container, as a pod has them.
-const sleepers = pods.flatMap(() => [0, 1].map(() => spawn('sleep', ['600'], { stdio: 'ignore' })));
+// A process for each sandbox and each container, as a pod has them; with a network of its own, which has no interfaces but the loopback.
+const sleepers = pods.flatMap(() => [0, 1].map(() => spawn('unshare', ['-n', 'sleep', '600'], { stdio: 'ignore' })));
 
 function measure(name: string, page: () => string): void {
   for (let round = 0; round < 5; round++) page();
@@ -122,6 +122,7 @@ function run(): void {
     read,
     clock: systemClock,
     systemPaths: [],
+    machineLimits: {},
   });
   const machine = {
     bootID: '',

@@ -16,6 +16,10 @@ export interface ParsedFamily {
 }
 
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)(?: (-?\d+))?$/;
+const SUFFIXES: ReadonlyMap<string, readonly string[]> = new Map([
+  ['histogram', ['_bucket', '_sum', '_count']],
+  ['summary', ['', '_sum', '_count']],
+]);
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(,|$)/y;
 const UNESCAPED: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n': '\n' };
 const WORDS: Readonly<Record<string, number>> = { '+Inf': Infinity, '-Inf': -Infinity, NaN: Number.NaN };
@@ -56,7 +60,7 @@ export function parseMetrics(text: string): ReadonlyMap<string, ParsedFamily> {
     const match = SAMPLE.exec(line);
     if (match === null || family === undefined) throw new Error(`bad line: ${line}`);
     const [, sample = '', labelText = '', valueText = '', at] = match;
-    const suffixes = family.type === 'histogram' ? ['_bucket', '_sum', '_count'] : [''];
+    const suffixes = SUFFIXES.get(family.type) ?? [''];
     if (!suffixes.some((suffix) => sample === `${current}${suffix}`)) throw new Error(`not of ${current}: ${line}`);
     const labels = parseLabels(labelText);
     const key = `${sample} ${JSON.stringify(Object.entries(labels).sort())}`;

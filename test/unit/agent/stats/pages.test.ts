@@ -1,23 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { cadvisorPage, type MachineInfo } from '../../../../agent/stats/cadvisor-page.ts';
+import { cadvisorPage } from '../../../../agent/stats/cadvisor-page.ts';
 import { CpuRates } from '../../../../agent/stats/cpu-rates.ts';
 import { resourcePage } from '../../../../agent/stats/resource-page.ts';
 import { monotonicMs } from '../../../../lib/clock.ts';
 import { type ParsedFamily, parseMetrics } from '../../../support/metrics-text.ts';
-import { CREATED, testMachine } from './support.ts';
-
-const MACHINE: MachineInfo = {
-  bootID: 'boot',
-  machineID: 'machine',
-  systemUUID: 'uuid',
-  cores: 2,
-  physicalCores: 1,
-  sockets: 1,
-  memory: 8_000,
-  swap: 0,
-  bootTime: 1_700_000_000,
-  deviceName: (numbers) => `/dev/${numbers}`,
-};
+import { CREATED, MACHINE, testMachine } from './support.ts';
 
 /** Series of a family as `labels value`. */
 function series(page: ReadonlyMap<string, ParsedFamily>, name: string): readonly string[] {
@@ -43,7 +30,6 @@ describe('/metrics/resource', () => {
     ['container_swap_limit_bytes', 'gauge', [`${container} 50`]],
     ['container_start_time_seconds', 'gauge', [`${container} ${CREATED / 1000}`]],
     ['resource_scrape_error', 'gauge', ['{} 0']],
-    ['scrape_error', 'gauge', ['{} 0']],
   ])('%s', (name, type, expected) => {
     expect(page.get(name)?.type).toBe(type);
     expect(series(page, name)).toEqual(expected);
@@ -52,17 +38,13 @@ describe('/metrics/resource', () => {
   test('figures have the time of their reading, start times and errors none', () => {
     const timed = [...page].filter(([, { samples }]) => samples.every(({ at }) => at === clock.now()));
     const untimed = [...page].filter(([, { samples }]) => samples.every(({ at }) => at === undefined));
-    expect(untimed.map(([name]) => name)).toEqual([
-      'container_start_time_seconds',
-      'resource_scrape_error',
-      'scrape_error',
-    ]);
+    expect(untimed.map(([name]) => name)).toEqual(['container_start_time_seconds', 'resource_scrape_error']);
     expect(timed.length + untimed.length).toBe(page.size);
   });
 
   test('figures that could not be read are an error, and no figures', () => {
     const failed = parseMetrics(resourcePage(undefined));
-    expect([...failed.keys()]).toEqual(['resource_scrape_error', 'scrape_error']);
+    expect([...failed.keys()]).toEqual(['resource_scrape_error']);
     expect(series(failed, 'resource_scrape_error')).toEqual(['{} 1']);
   });
 });

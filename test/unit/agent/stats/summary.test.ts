@@ -90,8 +90,16 @@ test('the whole summary', () => {
         usageCoreNanoSeconds: 9_000_000_000,
         psi: { some: { avg10: 1, avg60: 0, avg300: 0, total: 1_500_000 }, full: none },
       },
-      memory: { time, usageBytes: 5100, workingSetBytes: 5060, rssBytes: 5000, pageFaults: 9, majorPageFaults: 2 },
-      swap: { time, swapUsageBytes: 0 },
+      memory: {
+        time,
+        availableBytes: 4940,
+        usageBytes: 5100,
+        workingSetBytes: 5060,
+        rssBytes: 5000,
+        pageFaults: 9,
+        majorPageFaults: 2,
+      },
+      swap: { time, swapAvailableBytes: 300, swapUsageBytes: 0 },
       network: {
         time,
         name: 'eth0',

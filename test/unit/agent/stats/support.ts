@@ -1,6 +1,7 @@
 // A machine with one pod of two containers, as files of cgroup v2 and /proc, and the sampler over it.
 
 import type { ContainerId, ContainerSnapshot, PodSnapshot, SandboxId } from '../../../../agent/ports/runtime.ts';
+import type { MachineInfo } from '../../../../agent/stats/cadvisor-page.ts';
 import { CgroupV2Reader } from '../../../../agent/stats/cgroup-v2.ts';
 import { Sampler } from '../../../../agent/stats/sampler.ts';
 import { epochMs } from '../../../../lib/clock.ts';
@@ -9,6 +10,19 @@ import { ManualClock, pod } from '../volumes/support.ts';
 
 export const CREATED = epochMs(Date.parse('2026-01-01T00:00:00.250Z'));
 const POD_PATH = `/kubepods/besteffort/pod${UID}`;
+
+export const MACHINE: MachineInfo = {
+  bootID: 'boot',
+  machineID: 'machine',
+  systemUUID: 'uuid',
+  cores: 2,
+  physicalCores: 1,
+  sockets: 1,
+  memory: 8_000,
+  swap: 0,
+  bootTime: 1_700_000_000,
+  deviceName: (numbers) => `/dev/${numbers}`,
+};
 
 function container(name: string, id: string, state: ContainerSnapshot['state']): ContainerSnapshot {
   return {
@@ -107,6 +121,7 @@ export function testMachine(): TestMachine {
     read,
     clock,
     systemPaths: ['/agent'],
+    machineLimits: { memory: 10_000, swap: 300 },
   });
   const used = (cpu: number): void => {
     for (const [path, text] of cgroup(`${POD_PATH}/c1`, cpu, 700, limits)) files.set(path, text);
