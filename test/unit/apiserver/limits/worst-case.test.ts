@@ -1,7 +1,7 @@
 // Worst cases of everything that reads what a client sends, at a size and at four times that size: with each doubling the
 // time must not grow by more than a factor of 2.8 (it is 2 where it grows with the size alone, and 4 where it grows with
-// its square). Processor time of this thread counts, and much of it, in turns, so that what else the machine is doing does
-// not decide; the table is printed.
+// its square). Processor time of this thread counts, exactly, and the middle of many rounds' ratios, so that what else the
+// machine is doing does not decide; the table is printed.
 
 import { describe, expect, it } from 'vitest';
 import { convert } from '../../../../apiserver/http/convert.ts';
@@ -15,6 +15,7 @@ import { checkBodyAs } from '../../../../apiserver/schema/decode.ts';
 import { duplicateFields } from '../../../../apiserver/schema/duplicates.ts';
 import { canonicalQuantity, quantityError } from '../../../../apiserver/schema/quantity.ts';
 import { jsonSize } from '../../../../lib/json-limits.ts';
+import { median } from '../../../support/median.ts';
 
 const POD = 'io.k8s.api.core.v1.Pod';
 const CONFIG_MAP = 'io.k8s.api.core.v1.ConfigMap';
@@ -91,7 +92,7 @@ const CASES: Readonly<Record<string, Case>> = {
   'protobuf: map': worst(4000, protobufMap, (bytes) => void decodeProtobuf(bytes)),
   'schema: map': worst(
     // V8 keeps an object of some thousand keys in another way than a smaller one: both sizes are beyond that.
-    16_000,
+    6000,
     (n) => ({ data: names(n) }),
     (object) => void checkBodyAs(CONFIG_MAP, object),
   ),
@@ -200,39 +201,61 @@ const CASES: Readonly<Record<string, Case>> = {
   ),
 };
 
-/** Processor time of this thread, ms, for `count` inputs of size `n`. The kernel counts it in ticks of some milliseconds. */
+const NOBODY = new Int32Array(new SharedArrayBuffer(4));
+/** Longer than the kernel's timer slack, so that the thread really gives up the processor. ms. */
+const PAUSE_MS = 0.06;
+
+/**
+ * Processor time of this thread so far, ms. The kernel counts it in ticks of some milliseconds, and exactly whenever the
+ * thread gives up the processor, which it does here for a moment.
+ */
+function processorTime(): number {
+  Atomics.wait(NOBODY, 0, 0, PAUSE_MS);
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+}
+
+/** For `count` inputs of size `n`, ms. */
 function timeOf({ make, run }: Case, n: number, count: number): number {
   const inputs = list(count, () => make(n) as never);
-  const before = process.threadCpuUsage();
+  const before = processorTime();
   for (const input of inputs) run(input);
-  const { user, system } = process.threadCpuUsage(before);
-  return (user + system) / 1000;
+  return processorTime() - before;
 }
 
 /** As many small inputs as make the size of a large one. */
 const TIMES = 4;
 const MOST = 2.8;
-/** Measured in turns until this much is known of each, ms; what costs nearly nothing is given up after some rounds. */
+/** Measured in turns until this much is known of each, ms, in some rounds at least. */
 const ENOUGH_MS = 100;
+const LEAST_ROUNDS = 9;
 const MOST_ROUNDS = 25;
-/** The uncertainty of sums of few ticks, ms: a tick of 4 ms is counted or not, and five of them may be luck. */
-const GRAIN_MS = 30;
+/** What reading the time takes by itself, ms: what costs next to nothing is not compared by that. */
+const GRAIN_MS = 0.3;
 const rows: string[] = [];
 
-/** How much longer twice the size takes: 2 where time grows with the size alone. */
+/**
+ * How much longer twice the size takes: 2 where time grows with the size alone. The middle of the rounds' ratios, each of two
+ * measurements right after each other: a collection of garbage or a program that pushes everything out of the caches
+ * is in few rounds, whatever it costs there.
+ */
 function doubling(what: string, each: Case): number {
   const [small, large] = [each.n / 2, each.n * 2];
   // The first runs are the compiler's.
   timeOf(each, small, TIMES);
   timeOf(each, large, 1);
-  let [apart, together, rounds] = [0, 0, 0];
-  while (Math.min(apart, together) < ENOUGH_MS && rounds < MOST_ROUNDS) {
-    apart += timeOf(each, small, TIMES);
-    together += timeOf(each, large, 1);
-    rounds++;
+  let [apart, together] = [0, 0];
+  const ratios: number[] = [];
+  while (ratios.length < LEAST_ROUNDS || (Math.min(apart, together) < ENOUGH_MS && ratios.length < MOST_ROUNDS)) {
+    const times = { apart: 0, together: 0 };
+    const order = ratios.length % 2 === 0 ? (['apart', 'together'] as const) : (['together', 'apart'] as const);
+    for (const side of order) times[side] = side === 'apart' ? timeOf(each, small, TIMES) : timeOf(each, large, 1);
+    apart += times.apart;
+    together += times.together;
+    ratios.push((times.together + GRAIN_MS) / (times.apart + GRAIN_MS));
   }
-  const ratio = 2 * Math.sqrt((together + GRAIN_MS) / (apart + GRAIN_MS));
-  const shown = [apart, together].map((ms) => (ms / rounds).toFixed(1).padStart(9));
+  const ratio = 2 * Math.sqrt(median(ratios));
+  const shown = [apart, together].map((ms) => (ms / ratios.length).toFixed(1).padStart(9));
   rows.push(`${what.padEnd(42)} ${String(large).padStart(8)} ${shown.join(' ')} ${ratio.toFixed(2).padStart(6)}`);
   return ratio;
 }
