@@ -89,6 +89,7 @@ export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
   ['test/e2e/volumes/hanging-programs.test.ts', 5],
   ['test/e2e/apiserver/etcd-store.test.ts', 10],
   ['test/e2e/apiserver/etcd.test.ts', 7],
+  ['test/e2e/apiserver/client-node.test.ts', 5],
   ['test/e2e/apiserver/store-file.test.ts', 15],
   ['test/e2e/setup/setup.test.ts', 4],
   ['test/e2e/cni/cleanup.test.ts', 3],

@@ -140,10 +140,10 @@ export class Connections {
     return performance.now() - began;
   }
 
-  /** Sends one on the next connection that is free; not beside `run`. Returns how long it took, with the wait, ms. */
+  /** Sends one on the connection that has been free for longest; not beside `run`. Returns how long it took, with the wait, ms. */
   async send(bytes: Buffer): Promise<number> {
     const began = performance.now();
-    const connection = this.#free.pop() ?? (await new Promise<Connection>((resolve) => this.#waiting.push(resolve)));
+    const connection = this.#free.shift() ?? (await new Promise<Connection>((resolve) => this.#waiting.push(resolve)));
     await connection.send(bytes);
     const next = this.#waiting.shift();
     if (next === undefined) this.#free.push(connection);
