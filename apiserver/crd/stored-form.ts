@@ -75,14 +75,14 @@ function byName(form: Form): StoredAs {
 function byWebhook(form: Form, converter: VersionConverter): StoredAs {
   const { group, plural, apiVersion, storage, schema, storageSchema, isDefaulted } = form;
   const shaped = (object: KubeObject): KubeObject => {
-    prune(object, schema, () => undefined);
+    prune(object, schema, { unknown: () => undefined });
     if (isDefaulted) applyDefaults(object, schema);
     return object;
   };
   /** What is about to be stored, in the form in which it is. */
   const ready = new WeakMap<KubeObject, KubeObject>();
   const storable = (converted: KubeObject): KubeObject => {
-    prune(converted, storageSchema, () => undefined);
+    prune(converted, storageSchema, { unknown: () => undefined });
     return converted;
   };
   return {

@@ -362,7 +362,7 @@ export function* replaceStored(
   const ownRules = getOwn(row.strategy.validateSubresource, subresource);
   reject(row, object, ownRules === undefined ? rules.validate(object, old) : ownRules(object, old));
   if (subresource === '') for (const text of row.strategy.warnings?.(object, old) ?? []) options.warn(text);
-    yield* storable(row, object, options.dryRun);
+  yield* storable(row, object, options.dryRun);
   if (options.admitted !== true) yield* registry.admission.validate(attributes);
   if (registry.find(row, stored.namespace, name)?.revision !== stored.revision) {
     registry.need(row, stored.namespace, name);

@@ -184,7 +184,14 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     expect(await kubectl.ok('get', old)).toMatch(/^NAME +HOSTPORT\none +a:80\ntwo +b:81\n$/);
     // An object of the other version than before, from the client's side and from the server's.
     await kubectl.feed(manifest('one', '{host: c, port: "82"}', 'v1'), 'apply', '-f', '-');
-    await kubectl.feed(manifest('two', '{host: b, port: "83"}', 'v1'), 'apply', '--server-side', '--force-conflicts', '-f', '-');
+    await kubectl.feed(
+      manifest('two', '{host: b, port: "83"}', 'v1'),
+      'apply',
+      '--server-side',
+      '--force-conflicts',
+      '-f',
+      '-',
+    );
     expect(await kubectl.ok('get', old, '-o', 'jsonpath={.items[*].spec.hostPort}')).toBe('c:82 b:83');
     const watched = await kubectl.until(
       ['get', now, '-w'],
