@@ -106,6 +106,7 @@ export const crashing: readonly object[] = [
   bare('segfaults', 'sleep 100 & kill -SEGV $!; wait $!'),
   bare('oom', 'x=a; while :; do x=$x$x$x$x; done', {}, { resources: { limits: { memory: '16Mi' } } }),
   bare('unhealthy', FOREVER, {}, { livenessProbe: { ...liveness, failureThreshold: 1 } }),
+  bare('slow-start', FOREVER, {}, { startupProbe: { ...liveness, failureThreshold: 1 } }),
   bare('hook', FOREVER, {}, { lifecycle: { postStart: { exec: { command: ['sh', '-c', 'exit 7'] } } } }),
   bare('init-fails', FOREVER, {
     initContainers: [{ name: 'prepare', image: 'busybox:stable', command: ['sh', '-c', 'echo no schema; exit 4'] }],
@@ -229,6 +230,7 @@ export const services: readonly object[] = [
   service('misspelt', { app: 'web', tier: 'font' }, 8080),
   service('wrong-name', { app: 'web' }, 'https'),
   service('wrong-port', { app: 'web' }, 9090),
+  service('wrong-protocol', { app: 'web' }, 8080, { ports: [{ port: 80, protocol: 'UDP', targetPort: 8080 }] }),
   service('loopback', { app: 'web' }, 8081),
   service('unready', { app: 'unready' }, 8080),
 ];

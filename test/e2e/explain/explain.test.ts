@@ -187,6 +187,7 @@ const cases: readonly Case[] = [
     text: /the most that the pod has used is/,
   },
   { pod: 'unhealthy', rule: 'probe-kills', verdict: /because its liveness probe fails: the cache is cold/ },
+  { pod: 'slow-start', rule: 'probe-kills', verdict: /because its startup probe fails: the cache is cold/ },
   { pod: 'hook', rule: 'hook-failed', verdict: /postStart hook fails: .*exited with 7/ },
   {
     pod: 'init-fails',
@@ -382,6 +383,7 @@ test.each([
   ['misspelt', 'service-no-pods', /its selector app=web,tier=font matches none of the \d+ pods/],
   ['wrong-name', 'service-port', /the port named https, and no container of pod web has a port of that name/],
   ['wrong-port', 'service-port', /leads to TCP 9090, and nothing listens there in pod web/],
+  ['wrong-protocol', 'service-port', /leads to UDP 8080, and nothing listens there in pod web/],
   ['loopback', 'service-port', /leads to TCP 8081, where pod web listens only on its loopback address/],
   ['unready', 'service-not-ready', /selects 1 pod \(unready\), and none is Ready/],
 ])('service %s is explained by %s', async (name, rule, verdict) => {
