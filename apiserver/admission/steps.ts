@@ -1,8 +1,8 @@
 // A write as a sequence of steps: it runs in one turn of the event loop unless something has to be waited for (a webhook),
-// so that one description serves both the server's own writes and those of clients. Code that needs a converted object runs as if
-// it were at hand, stops where a webhook has to convert it first, and runs again once it is.
+// so that one description serves both the server's own writes and those of clients. Code that needs what is not at hand (an object
+// that a webhook has to convert) stops there, and runs again once it is.
 
-import { ConversionPending } from '../kinds/resource.ts';
+import { Pending } from '../kinds/resource.ts';
 
 /** Yields what is to be waited for; returns the result. */
 export type Steps<T> = Generator<() => Promise<void>, T, void>;
@@ -29,14 +29,14 @@ export async function waiting<T>(steps: Steps<T>): Promise<T> {
   return next.value;
 }
 
-/** The result of `read`, which changes nothing, once everything that it reads is converted. */
+/** The result of `read`, which changes nothing, once everything that it needs is at hand. */
 export async function whenConverted<T>(read: () => T): Promise<T> {
   for (;;) {
     try {
       return read();
     } catch (error) {
-      if (!(error instanceof ConversionPending)) throw error;
-      await error.convert();
+      if (!(error instanceof Pending)) throw error;
+      await error.ready();
     }
   }
 }
@@ -47,8 +47,8 @@ export function* converting<T>(read: () => T): Steps<T> {
     try {
       return read();
     } catch (error) {
-      if (!(error instanceof ConversionPending)) throw error;
-      yield error.convert;
+      if (!(error instanceof Pending)) throw error;
+      yield error.ready;
     }
   }
 }

@@ -5,6 +5,8 @@
 import { TypeError as CelTypeError, Environment, EvaluationError, Optional, ParseError } from '@marcbachmann/cel-js';
 import { errorMessage } from '../../lib/errors.ts';
 import { type CelBudget, isExceeded, meter, onBudget, rename } from './budget.ts';
+import { estimateCost } from './cost.ts';
+import type { SizedType } from './cost-sizes.ts';
 import { registerConversions } from './functions/conversions.ts';
 import { registerLists } from './functions/lists.ts';
 import { registerNet } from './functions/net.ts';
@@ -33,11 +35,15 @@ export interface CelProgram {
   readonly expression: string;
   /** "bool", "string", "dyn", "list<string>" … */
   readonly type: string;
+  /** What an evaluation may cost at most in upstream's units, given the limits of its variables. */
+  readonly cost: (variables: Readonly<Record<string, SizedType>>) => number;
   readonly run: (variables: Readonly<Record<string, unknown>>) => unknown;
 }
 
 /** A longer expression is refused. Characters. */
 const MAX_EXPRESSION = 64 * 1024;
+/** An expression is compiled in one turn of the event loop. */
+const MAX_NODES = 3000;
 
 let base: Environment | undefined;
 
@@ -47,7 +53,7 @@ function baseEnvironment(): Environment {
   const environment = new Environment({
     enableOptionalTypes: true,
     homogeneousAggregateLiterals: false,
-    limits: { maxAstNodes: 10_000, maxDepth: 100 },
+    limits: { maxAstNodes: MAX_NODES, maxDepth: 100 },
   });
   for (const register of [registerText, registerConversions, registerLists, registerNet, registerNumbers])
     register(environment);
@@ -82,7 +88,8 @@ export function compile(expression: string, environment: Environment): CelProgra
     const { valid, type = 'dyn', error } = parsed.check();
     if (!valid) throw error ?? new CelCompileError('the expression has no type');
     meter(parsed.ast);
-    return { expression, type, run: (variables) => parsed({ ...variables }) };
+    const cost: CelProgram['cost'] = (variables) => estimateCost(parsed.ast, variables);
+    return { expression, type, cost, run: (variables) => parsed({ ...variables }) };
   } catch (error) {
     if (error instanceof ParseError || error instanceof CelTypeError) {
       throw new CelCompileError(located(expression, error));
@@ -112,6 +119,15 @@ export function evaluate(
     throw new CelEvaluationError(errorMessage(error));
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+/** What prepares an evaluation, on the same budget. Throws CelBudgetError. */
+export function onCelBudget<T>(budget: CelBudget, prepare: () => T): T {
+  try {
+    return onBudget(budget, prepare);
+  } catch (error) {
+    throw isExceeded(error) ? new CelBudgetError(EXCEEDED) : error;
   }
 }
 

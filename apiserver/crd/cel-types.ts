@@ -3,6 +3,7 @@
 
 import type { Environment } from '@marcbachmann/cel-js';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
+import { charge } from '../cel/budget.ts';
 import { parseDuration } from '../cel/functions/text.ts';
 import { celTime } from '../cel/times.ts';
 import { celEqual, celValue } from '../cel/values.ts';
@@ -72,8 +73,10 @@ export function escapeField(name: string): string | undefined {
 }
 
 const TEXT: JsonSchema = { type: 'string' };
+/** What an entry of an object costs to convert, in units of the budget. */
+const ENTRY = 2;
 /** What expressions see of an object's head. */
-const HEAD: JsonSchema = {
+export const HEAD: JsonSchema = {
   type: 'object',
   properties: {
     apiVersion: TEXT,
@@ -84,6 +87,8 @@ const HEAD: JsonSchema = {
 
 export class CelTypes {
   readonly #environment: Environment;
+  /** A schema below several rules has one type. */
+  readonly #known = new Map<JsonSchema, CelType>();
   #count = 0;
 
   constructor(environment: Environment) {
@@ -92,6 +97,12 @@ export class CelTypes {
 
   /** `root`: the schema of the whole object, or of an embedded one. */
   typeOf(schema: JsonSchema, root = false): CelType {
+    const type = this.#known.get(schema) ?? this.#typeOf(schema, root);
+    this.#known.set(schema, type);
+    return type;
+  }
+
+  #typeOf(schema: JsonSchema, root: boolean): CelType {
     if (schema['x-kubernetes-int-or-string'] === true) return DYN;
     switch (schema.type) {
       case 'boolean':
@@ -115,8 +126,11 @@ export class CelTypes {
     const item = schema.items === undefined ? DYN : this.typeOf(schema.items);
     return {
       name: `list<${item.name}>`,
-      convert: (value) =>
-        Array.isArray(value) ? value.map((one) => (one === null ? null : item.convert(one))) : value,
+      convert: (value) => {
+        if (!Array.isArray(value)) return value;
+        charge(1 + value.length);
+        return value.map((one) => (one === null ? null : item.convert(one)));
+      },
     };
   }
 
@@ -139,7 +153,9 @@ export class CelTypes {
       convert: (value) => {
         if (!isObject(value)) return value;
         const map: Record<string, unknown> = {};
-        for (const [key, one] of Object.entries(value)) setOwn(map, key, one === null ? null : item.convert(one));
+        const entries = Object.entries(value);
+        charge(1 + ENTRY * entries.length);
+        for (const [key, one] of entries) setOwn(map, key, one === null ? null : item.convert(one));
         return map;
       },
     };
@@ -162,6 +178,7 @@ export class CelTypes {
     const convert = (value: unknown): unknown => {
       if (!isObject(value)) return value;
       const struct: object = new Struct();
+      charge(1 + ENTRY * types.size);
       for (const [field, { escaped, type }] of types) {
         const one = getOwn(value, field);
         // A null is as good as absent.

@@ -22,7 +22,7 @@ import type { VersionConverter } from './conversion.ts';
 import { evaluateJsonPath, parseJsonPath, plainFields } from './json-path.ts';
 import { openapiOf } from './openapi.ts';
 import { applyDefaults, prune } from './prune.ts';
-import { type CompiledRules, checkRules, compileRules } from './rules.ts';
+import { checkRules, rulesOf } from './rules.ts';
 import { storedForm } from './stored-form.ts';
 import { type Definition, type DefinitionVersion, isTrue, type JsonSchema, type PrinterColumn } from './types.ts';
 import { newErrors, validateValue } from './validate.ts';
@@ -121,10 +121,9 @@ function checkBody(
 
 function strategyOf(version: DefinitionVersion, schema: JsonSchema): ResourceStrategy {
   const hasStatus = version.subresources?.status !== undefined;
-  let compiled: CompiledRules | undefined;
   const rules = (object: KubeObject, old?: KubeObject): FieldError[] => {
-    compiled ??= compileRules(schema);
-    return compiled.root === undefined ? [] : checkRules(compiled.root, object, old);
+    const { root } = rulesOf(schema);
+    return root === undefined ? [] : checkRules(root, object, old);
   };
   const validate = (object: KubeObject, old?: KubeObject): FieldError[] => {
     const placed = validateValue(object, schema);

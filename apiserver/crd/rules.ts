@@ -4,6 +4,8 @@
 import type { Environment } from '@marcbachmann/cel-js';
 import { getOwn } from '../../lib/own-property.ts';
 import { sameJson } from '../../lib/same-json.ts';
+import { nextTurn } from '../../lib/turns.ts';
+import { charge } from '../cel/budget.ts';
 import {
   CelBudget,
   CelBudgetError,
@@ -13,12 +15,14 @@ import {
   celEnvironment,
   compile,
   evaluate,
+  onCelBudget,
   optionalOf,
 } from '../cel/cel.ts';
 import { duplicate, forbidden, invalid, required } from '../kinds/field-errors.ts';
-import type { FieldError } from '../kinds/resource.ts';
+import { type FieldError, Pending } from '../kinds/resource.ts';
 import { isObject } from '../patch/json-value.ts';
 import { type CelType, CelTypes } from './cel-types.ts';
+import { type Declared, declaredType, MAX_REQUEST } from './sized-types.ts';
 import { type JsonSchema, properties, type ValidationRule, valueSchema } from './types.ts';
 import { pathText, type Steps } from './validate.ts';
 
@@ -47,10 +51,22 @@ export interface RuleError {
   readonly detail: string;
 }
 
+/** What an expression may cost at most. */
+export interface RuleCost {
+  /** As RuleError's. */
+  readonly field: string;
+  readonly kind: 'rule' | 'messageExpression';
+  /** Of one evaluation. */
+  readonly own: number;
+  /** Of all evaluations for one object, in a rule: as often as its value may be there. */
+  readonly total: number;
+}
+
 const OLD_SELF = /\boldSelf\b/;
 
 class Compiler {
   readonly errors: RuleError[] = [];
+  readonly costs: RuleCost[] = [];
   readonly #environment: Environment;
   readonly #types: CelTypes;
 
@@ -60,38 +76,69 @@ class Compiler {
   }
 
   /** Undefined where neither the schema nor anything below has rules. Types are all registered before the first clone. */
-  prepare(schema: JsonSchema, root: boolean, field: string, correlatable: boolean): (() => RuleNode) | undefined {
+  prepare(
+    schema: JsonSchema,
+    root: boolean,
+    field: string,
+    correlatable: boolean,
+    times: number | undefined,
+  ): (() => Compilation<RuleNode>) | undefined {
     const rules = schema['x-kubernetes-validations'] ?? [];
     const below = correlatable && (schema['x-kubernetes-list-type'] === 'map' || schema.type !== 'array');
-    const fields = new Map<string, () => RuleNode>();
+    const fields = new Map<string, () => Compilation<RuleNode>>();
+    const inner = timesBelow(schema, times);
     for (const [name, child] of properties(schema)) {
-      const node = this.prepare(child, false, `${field}.properties[${name}]`, below);
+      const node = this.prepare(child, false, `${field}.properties[${name}]`, below, inner);
       if (node !== undefined) fields.set(name, node);
     }
     const valuesOf = valueSchema(schema);
     const values =
-      valuesOf === undefined ? undefined : this.prepare(valuesOf, false, `${field}.additionalProperties`, below);
-    const items = schema.items === undefined ? undefined : this.prepare(schema.items, false, `${field}.items`, below);
+      valuesOf === undefined ? undefined : this.prepare(valuesOf, false, `${field}.additionalProperties`, below, inner);
+    const items =
+      schema.items === undefined ? undefined : this.prepare(schema.items, false, `${field}.items`, below, inner);
     if (rules.length === 0 && fields.size === 0 && values === undefined && items === undefined) return undefined;
     const type = rules.length === 0 ? undefined : this.#types.typeOf(schema, root);
-    return () => ({
-      schema,
-      type,
-      rules: type === undefined ? [] : this.#compileAll(rules, type, `${field}.x-kubernetes-validations`, correlatable),
-      fields: new Map([...fields].map(([name, node]) => [name, node()])),
-      values: values?.(),
-      items: items?.(),
-    });
+    const compiler = this;
+    return function* () {
+      const place = { declared: declaredType(schema, root), times };
+      const nodes = new Map<string, RuleNode>();
+      for (const [name, node] of fields) nodes.set(name, yield* node());
+      return {
+        schema,
+        type,
+        rules: type === undefined ? [] : yield* compiler.#compileAll(rules, { type, ...place }, field, correlatable),
+        fields: nodes,
+        values: values === undefined ? undefined : yield* values(),
+        items: items === undefined ? undefined : yield* items(),
+      };
+    };
   }
 
-  #compileAll(rules: readonly ValidationRule[], type: CelType, field: string, correlatable: boolean): CompiledRule[] {
-    return rules.flatMap((rule, index) => {
-      const compiled = this.#compile(rule, type, `${field}[${index}]`, correlatable);
-      return compiled === undefined ? [] : [compiled];
-    });
+  *#compileAll(
+    rules: readonly ValidationRule[],
+    place: RulePlace,
+    field: string,
+    correlatable: boolean,
+  ): Compilation<CompiledRule[]> {
+    const all: CompiledRule[] = [];
+    for (const [index, rule] of rules.entries()) {
+      const compiled = this.#compile(rule, place, `${field}.x-kubernetes-validations[${index}]`, correlatable);
+      if (compiled !== undefined) all.push(compiled);
+      yield OWN_COST + (rule.rule?.length ?? 0) + (rule.messageExpression?.length ?? 0);
+    }
+    return all;
   }
 
-  #compile(rule: ValidationRule, type: CelType, field: string, correlatable: boolean): CompiledRule | undefined {
+  #cost(program: CelProgram | undefined, place: RulePlace, kind: RuleCost['kind'], field: string): void {
+    const { declared, times } = place;
+    if (program === undefined || declared === undefined) return;
+    const own = program.cost({ self: declared.type, oldSelf: declared.type });
+    const often = times ?? Math.floor(MAX_REQUEST / (declared.minBytes + 1));
+    this.costs.push({ field: `${field}.${kind}`, kind, own, total: kind === 'rule' ? own * often : own });
+  }
+
+  #compile(rule: ValidationRule, place: RulePlace, field: string, correlatable: boolean): CompiledRule | undefined {
+    const { type } = place;
     const { rule: text = '', messageExpression, optionalOldSelf } = rule;
     const old = optionalOldSelf === true ? `optional<${type.name}>` : type.name;
     const environment = this.#environment.clone();
@@ -101,6 +148,8 @@ class Compiler {
       messageExpression === undefined
         ? undefined
         : this.#program(messageExpression, environment, `${field}.messageExpression`, 'string');
+    this.#cost(program, place, 'rule', field);
+    this.#cost(message, place, 'messageExpression', field);
     const isTransition = OLD_SELF.test(text);
     if (isTransition && !correlatable) {
       const detail = 'oldSelf cannot be used on the uncorrelatable portion of the schema';
@@ -127,21 +176,96 @@ class Compiler {
   }
 }
 
+/** Compiles a rule at a time; yields what it took, in characters. */
+type Compilation<T> = Generator<number, T, void>;
+/** What a rule takes beside its expressions: an environment with its variables. */
+const OWN_COST = 100;
+/** Rules that are compiled in one turn, some milliseconds' work. */
+const TURN = 4096;
+
+interface RulePlace {
+  readonly type: CelType;
+  readonly declared: Declared | undefined;
+  /** How often the value may be in an object; undefined where nothing limits that but the size of a request. */
+  readonly times: number | undefined;
+}
+
+/** The same for what the schema holds. */
+function timesBelow(schema: JsonSchema, times: number | undefined): number | undefined {
+  const limit =
+    schema.type === 'array'
+      ? schema.maxItems
+      : schema.type === 'object' && schema.additionalProperties !== undefined
+        ? schema.maxProperties
+        : 1;
+  return times === undefined || limit === undefined ? undefined : times * Math.max(0, limit);
+}
+
 export interface CompiledRules {
   /** Undefined when the schema has no rules. */
   readonly root: RuleNode | undefined;
   readonly errors: readonly RuleError[];
+  readonly costs: readonly RuleCost[];
 }
 
-export function compileRules(schema: JsonSchema): CompiledRules {
+function* compilation(schema: JsonSchema): Compilation<CompiledRules> {
   const compiler = new Compiler();
-  const root = compiler.prepare(schema, true, '', true)?.();
-  return { root, errors: compiler.errors };
+  const root = compiler.prepare(schema, true, '', true, 1);
+  return { root: root === undefined ? undefined : yield* root(), errors: compiler.errors, costs: compiler.costs };
 }
+
+/** In this turn, however many rules there are. */
+export function compileRules(schema: JsonSchema): CompiledRules {
+  const steps = compilation(schema);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+const compiled = new WeakMap<JsonSchema, CompiledRules>();
+
+/** Compiled once for a schema, which does not change. Throws Pending where that takes more than a turn. */
+export function rulesOf(schema: JsonSchema): CompiledRules {
+  const known = compiled.get(schema);
+  if (known !== undefined) return known;
+  const steps = compilation(schema);
+  const rules = compileSome(steps);
+  if (rules === undefined) throw new Pending('the rules are not compiled yet', () => compileRest(schema, steps));
+  compiled.set(schema, rules);
+  return rules;
+}
+
+/** As many as fit into a turn; undefined where there are more. */
+function compileSome(steps: Compilation<CompiledRules>): CompiledRules | undefined {
+  for (let spent = 0; spent < TURN; ) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    spent += step.value;
+  }
+  return undefined;
+}
+
+async function compileRest(schema: JsonSchema, steps: Compilation<CompiledRules>): Promise<void> {
+  for (;;) {
+    await nextTurn();
+    const rules = compileSome(steps);
+    if (rules === undefined) continue;
+    compiled.set(schema, rules);
+    return;
+  }
+}
+
+/** What a rule costs beside its expression, in units of the budget: its variables, its path. */
+const EVALUATION = 4;
+/** And one that fails: its message, its error. */
+const FAILURE = 12;
 
 class Run {
   readonly errors: FieldError[] = [];
   readonly #budget: CelBudget;
+  /** The budget is used up: no further rule is evaluated. */
+  #isOver = false;
 
   constructor(budget: CelBudget) {
     this.#budget = budget;
@@ -149,7 +273,7 @@ class Run {
 
   /** `old` is undefined where there is none, or none that can be matched. */
   check(value: unknown, old: unknown, node: RuleNode, steps: Steps): void {
-    if (value === null || value === undefined) return;
+    if (this.#isOver || value === null || value === undefined) return;
     this.#own(value, old, node, steps);
     if (Array.isArray(value)) this.#items(value, old, node, steps);
     else if (isObject(value)) {
@@ -177,9 +301,11 @@ class Run {
 
   #own(value: unknown, old: unknown, { rules, type, schema }: RuleNode, steps: Steps): void {
     if (rules.length === 0 || type === undefined) return;
-    const isUnchanged = old !== undefined && sameJson(value, old);
-    const self = type.convert(value);
-    const oldSelf = old === undefined || old === null ? undefined : type.convert(old);
+    const hasOld = old !== undefined && old !== null;
+    // The comparison reads as much as the conversion.
+    const self = onCelBudget(this.#budget, () => type.convert(value));
+    const oldSelf = hasOld ? onCelBudget(this.#budget, () => type.convert(old)) : undefined;
+    const isUnchanged = hasOld && sameJson(value, old);
     for (const compiled of rules) {
       const { rule, isTransition } = compiled;
       if (isTransition ? oldSelf === undefined && rule.optionalOldSelf !== true : isUnchanged) continue;
@@ -203,12 +329,15 @@ class Run {
     const field = pathText(steps) || '<nil>';
     const type = schema.type ?? '';
     try {
+      this.#spend(EVALUATION);
       if (evaluate(program, variables, this.#budget) === true) return true;
+      this.#spend(FAILURE);
       const text = this.#message(message, variables) ?? rule.message ?? `failed rule: ${(rule.rule ?? '').trim()}`;
       this.errors.push(failed(rule, `${field}${rule.fieldPath ?? ''}`.replace('<nil>.', ''), type, text));
     } catch (error) {
       if (!(error instanceof CelEvaluationError)) throw error;
       const exceeded = error instanceof CelBudgetError;
+      this.#isOver = exceeded;
       const detail = exceeded
         ? 'validation failed due to running out of cost budget, no further validation rules will be run'
         : `${error.message} evaluating rule: ${rule.message ?? (rule.rule ?? '').trim()}`;
@@ -216,6 +345,10 @@ class Run {
       return !exceeded;
     }
     return true;
+  }
+
+  #spend(units: number): void {
+    onCelBudget(this.#budget, () => charge(units));
   }
 
   #message(program: CelProgram | undefined, variables: Record<string, unknown>): string | undefined {

@@ -2,7 +2,7 @@
 // definition's webhook, with the version's defaults filled in on the way out.
 
 import { nextTurn } from '../../lib/turns.ts';
-import { ConversionPending, type KubeObject, type ResourceKind } from '../kinds/resource.ts';
+import { type KubeObject, Pending, type ResourceKind } from '../kinds/resource.ts';
 import { parseObject } from '../storage/change.ts';
 import type { VersionConverter } from './conversion.ts';
 import { withMetadataOf } from './conversion-review.ts';
@@ -114,7 +114,7 @@ function byWebhook(form: Form, converter: VersionConverter): StoredAs {
 function need(converter: VersionConverter, object: KubeObject, apiVersion: string): KubeObject {
   const known = converter.known(object, apiVersion);
   if (known !== undefined) return known;
-  throw new ConversionPending(async () => {
+  throw new Pending('the object is not converted yet', async () => {
     await converter.convert([object], apiVersion);
   });
 }

@@ -5,7 +5,8 @@ import { RegexError, regex } from '../cel/regex.ts';
 import { addErrors, forbidden, invalid, notSupported, required } from '../kinds/field-errors.ts';
 import type { FieldError } from '../kinds/resource.ts';
 import { applyDefaults, prune } from './prune.ts';
-import { compileRules } from './rules.ts';
+import { expensiveRules, expensiveSchema } from './rule-costs.ts';
+import { rulesOf } from './rules.ts';
 import { type JsonSchema, properties, valueSchema } from './types.ts';
 import { validateValue } from './validate.ts';
 
@@ -266,13 +267,16 @@ class SchemaValidator {
     if (schema.items !== undefined) this.defaults(schema.items, `${field}.items`);
   }
 
-  rules(schema: JsonSchema, field: string): void {
+  /** Throws Pending where the rules are too many to be compiled in one turn. */
+  rules(schema: JsonSchema, field: string, isUnchanged: boolean): void {
     if (this.#rules > MAX_RULES) {
       this.#add(forbidden(field, `more than ${MAX_RULES} validation rules`));
       return;
     }
-    for (const error of compileRules(schema).errors)
-      this.#add(invalid(`${field}${error.field}`, error.value, error.detail));
+    const { errors, costs } = rulesOf(schema);
+    if (!isUnchanged) this.#add(...expensiveRules(costs, field));
+    for (const error of errors) this.#add(invalid(`${field}${error.field}`, error.value, error.detail));
+    this.#add(...expensiveSchema(costs, field));
   }
 
   get isTooLarge(): boolean {
@@ -280,12 +284,15 @@ class SchemaValidator {
   }
 }
 
-/** What is wrong with the schema of a version; `field` is where it stands. */
-export function validateSchema(schema: JsonSchema, field: string): FieldError[] {
+/**
+ * What is wrong with the schema of a version; `field` is where it stands. `isUnchanged`: it is stored already, and what its single
+ * rules cost was accepted then. Throws Pending.
+ */
+export function validateSchema(schema: JsonSchema, field: string, isUnchanged = false): FieldError[] {
   const validator = new SchemaValidator();
   validator.structural(schema, field, 'root');
   if (validator.isTooLarge) return [forbidden(field, `more than ${MAX_SCHEMAS} schemas`)];
   if (validator.errors.length === 0) validator.defaults(schema, field);
-  if (validator.errors.length === 0) validator.rules(schema, field);
+  if (validator.errors.length === 0) validator.rules(schema, field, isUnchanged);
   return validator.errors;
 }

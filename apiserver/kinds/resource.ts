@@ -79,15 +79,15 @@ export class AdmissionForbidden extends Error {
 }
 
 /**
- * Thrown where an object is read in a version that only a webhook can convert it to. `convert` has the webhook called and rejects
- * with StatusError where that fails; after it the same code finds the result.
+ * Thrown where something has to be waited for first: an object that only a webhook can convert, rules that are compiled in several
+ * turns. `ready` brings it about and rejects with StatusError where it fails; after it the same code finds the result.
  */
-export class ConversionPending extends Error {
-  override name = 'ConversionPending';
-  readonly convert: () => Promise<void>;
-  constructor(convert: () => Promise<void>) {
-    super('the object is not converted yet');
-    this.convert = convert;
+export class Pending extends Error {
+  override name = 'Pending';
+  readonly ready: () => Promise<void>;
+  constructor(what: string, ready: () => Promise<void>) {
+    super(what);
+    this.ready = ready;
   }
 }
 
@@ -226,7 +226,7 @@ export interface ResourceKind {
   readonly storedAs?: {
     readonly group: string;
     readonly plural: string;
-    /** Both throw ConversionPending, and take an object of any version, where `webhook` is present. */
+    /** Both throw Pending, and take an object of any version, where `webhook` is present. */
     toStored(object: KubeObject): KubeObject;
     fromStored(object: KubeObject): KubeObject;
     /** Whether an object is in another form than a new one would be stored in: it is written though unchanged. */

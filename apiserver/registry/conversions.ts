@@ -27,7 +27,7 @@ export function* storable({ storedAs }: ResourceKind, object: KubeObject, dryRun
   if (webhook !== undefined && !dryRun) yield () => webhook.toStored(object);
 }
 
-/** A copy of an object of one version of a resource in another one. Throws ConversionPending. */
+/** A copy of an object of one version of a resource in another one. Throws Pending. */
 export function inVersion(object: KubeObject, from: ResourceKind, to: ResourceKind): KubeObject {
   const copy = structuredClone(object);
   // A webhook converts between any two versions, in one call.

@@ -4,7 +4,7 @@
 // from its revision. Never writes to a connection: http/watch.ts does.
 
 import { expired } from '../errors.ts';
-import { ConversionPending, type KubeObject, type ResourceKind } from '../kinds/resource.ts';
+import { type KubeObject, Pending, type ResourceKind } from '../kinds/resource.ts';
 import { type Change, lastState } from '../storage/change.ts';
 import { CompactedError } from '../storage/object-store.ts';
 import { type ObjectPage, parseResourceVersion, readObjects } from './list.ts';
@@ -157,7 +157,7 @@ class RunningWatch implements Watch {
     try {
       caughtUp = this.#initial === undefined ? this.#sendChanges() : this.#sendObjects(this.#initial.after);
     } catch (error) {
-      if (!(error instanceof ConversionPending)) throw error;
+      if (!(error instanceof Pending)) throw error;
       this.#convert(error);
       return;
     }
@@ -186,8 +186,8 @@ class RunningWatch implements Watch {
   }
 
   /** Has the next part converted, of which nothing has been sent yet, and goes on with it. */
-  #convert(pending: ConversionPending): void {
-    const done = pending.convert().then(() => this.#row.storedAs?.webhook?.fromStored(this.#partTexts()));
+  #convert(pending: Pending): void {
+    const done = pending.ready().then(() => this.#row.storedAs?.webhook?.fromStored(this.#partTexts()));
     done.then(
       () => this.#later(),
       (error: unknown) => {

@@ -206,7 +206,7 @@ function* complete(
     if (strategy.prepareForCreate !== undefined) strategy.prepareForCreate(object);
     else if (hasStatus(row)) delete object['status'];
     if (countsGenerations(row, object)) object.metadata.generation = 1;
-    reject(row, object, strategy.validateCreate?.(object) ?? []);
+    reject(row, object, yield* converting(() => strategy.validateCreate?.(object) ?? []));
     for (const warning of strategy.warnings?.(object) ?? []) options.warn(warning);
     yield* storable(row, object, options.dryRun);
     yield* admission(object);
@@ -360,7 +360,8 @@ export function* replaceStored(
   }
   // A kind with rules for its subresource uses them; they include the rules for any kind.
   const ownRules = getOwn(row.strategy.validateSubresource, subresource);
-  reject(row, object, ownRules === undefined ? rules.validate(object, old) : ownRules(object, old));
+  const validate = ownRules ?? ((...both: [KubeObject, KubeObject]) => rules.validate(...both));
+  reject(row, object, yield* converting(() => validate(object, old)));
   if (subresource === '') for (const text of row.strategy.warnings?.(object, old) ?? []) options.warn(text);
   yield* storable(row, object, options.dryRun);
   if (options.admitted !== true) yield* registry.admission.validate(attributes);

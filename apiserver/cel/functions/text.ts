@@ -98,9 +98,13 @@ class Format {
 class Formats {}
 
 function replace(text: string, from: string, to: string, limit: number): string {
+  charge(text.length / 16);
   const parts = text.split(from);
-  if (limit < 0 || parts.length - 1 <= limit) return charged(parts.join(to));
-  return charged(parts.slice(0, limit + 1).join(to) + from + parts.slice(limit + 1).join(from));
+  const replaced = limit < 0 ? parts.length - 1 : Math.min(limit, parts.length - 1);
+  // Before it is made: it may be many times as long.
+  charge(parts.length / 4 + (text.length + replaced * Math.max(0, to.length - from.length)) / 16);
+  if (replaced === parts.length - 1) return parts.join(to);
+  return parts.slice(0, replaced + 1).join(to) + from + parts.slice(replaced + 1).join(from);
 }
 
 function charged(text: string): string {
