@@ -8,6 +8,7 @@ import type { Discovery, DiscoveryDocument } from '../ports.ts';
 import { definitions } from '../schema/definitions.ts';
 import { apiGroup, apiGroupList, apiResourceList, apiVersions, groupDiscoveryList, groupsOf } from './groups.ts';
 import { openapiV2, openapiV3, openapiV3Index } from './openapi.ts';
+import { openapiV2Protobuf } from './openapi-v2-protobuf.ts';
 
 export { openapiV2, openapiV3, openapiV3Index };
 
@@ -31,9 +32,11 @@ export function discovery(table: readonly ResourceKind[] | RowTable, serverAddre
   const rows = table instanceof RowTable ? table : new RowTable(table);
   const cache = new Map<string, string>();
   let kinds = rows.all;
+  let v2Protobuf: Uint8Array | undefined;
   rows.onChange(() => {
     kinds = rows.all;
     cache.clear();
+    v2Protobuf = undefined;
   });
   const json = (key: string, build: () => object, contentType = JSON_TYPE): DiscoveryDocument => {
     let body = cache.get(key);
@@ -60,7 +63,13 @@ export function discovery(table: readonly ResourceKind[] | RowTable, serverAddre
     if (more.length > 1) return undefined;
     if (first === 'version' && second === undefined) return json('version', () => VERSION);
     if (first === 'openapi') {
-      if (second === 'v2' && third === undefined) return v2Document(accept, () => json('v2', () => openapiV2(kinds)));
+      if (second === 'v2' && third === undefined) {
+        const protobuf = (): Uint8Array => {
+          v2Protobuf ??= openapiV2Protobuf(openapiV2(kinds));
+          return v2Protobuf;
+        };
+        return v2Document(accept, () => json('v2', () => openapiV2(kinds)), protobuf);
+      }
       if (second !== 'v3') return undefined;
       if (third === undefined) return json('v3', () => openapiV3Index(kinds, schemaHash, rows.remote));
       const wanted = openapiGroup(third, fourth, more);
@@ -129,18 +138,19 @@ function aggregatedVersion(accept: string): 'v2' | 'v2beta1' | undefined {
   return undefined;
 }
 
+/** What clients accept. Go's parser of media types refuses the "@", so the response has another name, as kube-apiserver's has. */
 const V2_PROTOBUF = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
+const V2_PROTOBUF_RESPONSE = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
 
-/**
- * kubectl requests v2 in protobuf only, and only for kinds that v3 does not have. It has to find that v2 lacks them too,
- * so the protobuf form contains the head of the document and no paths.
- */
-function v2Document(accept: string, document: () => DiscoveryDocument): DiscoveryDocument {
+/** kubectl requests v2 in protobuf only, for kinds that v3 does not have and for explain's older format. */
+function v2Document(accept: string, document: () => DiscoveryDocument, protobuf: () => Uint8Array): DiscoveryDocument {
   const types = accept.split(',').map((entry) => (entry.split(';')[0] ?? '').trim());
   if (accept.trim() === '' || types.some((type) => type === '*/*' || type === JSON_TYPE || type === 'application/*')) {
     return document();
   }
-  if (types.includes(V2_PROTOBUF)) return { status: 200, contentType: V2_PROTOBUF, body: v2Head() };
+  if (types.includes(V2_PROTOBUF) || types.includes(V2_PROTOBUF_RESPONSE)) {
+    return { status: 200, contentType: V2_PROTOBUF_RESPONSE, body: protobuf() };
+  }
   return {
     status: 406,
     contentType: JSON_TYPE,
@@ -154,18 +164,4 @@ function v2Document(accept: string, document: () => DiscoveryDocument): Discover
       code: 406,
     }),
   };
-}
-
-/** Fields 1 (swagger) and 2 (info: 1 title, 2 version) of the OpenAPI v2 Document message. */
-function v2Head(): Uint8Array {
-  const info = Buffer.concat([
-    bytesField(1, Buffer.from('Kubernetes')),
-    bytesField(2, Buffer.from(VERSION.gitVersion)),
-  ]);
-  return Buffer.concat([bytesField(1, Buffer.from('2.0')), bytesField(2, info)]);
-}
-
-/** A length-delimited field; for values shorter than 128 bytes. */
-function bytesField(number: number, value: Uint8Array): Uint8Array {
-  return Buffer.concat([Uint8Array.of((number << 3) | 2, value.length), value]);
 }

@@ -137,11 +137,14 @@ describe('OpenAPI', () => {
     expect(spec.properties.containers.description).toContain('List of containers belonging to the pod');
   });
 
-  it('clients that take only the protobuf form of v2 get its head', () => {
-    const type = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
-    const document = serve('/openapi/v2', type, new URLSearchParams());
-    expect(document).toMatchObject({ status: 200, contentType: type });
-    expect(Buffer.from(document?.body ?? '').subarray(0, 5)).toEqual(Buffer.from([0x0a, 3, ...Buffer.from('2.0')]));
+  it('clients that take only the protobuf form of v2 get its head and its definitions', () => {
+    const type = 'application/com.github.proto-openapi.spec.v2';
+    const document = serve('/openapi/v2', `${type}@v1.0+protobuf`, new URLSearchParams());
+    expect(document).toMatchObject({ status: 200, contentType: `${type}.v1.0+protobuf` });
+    const body = Buffer.from(document?.body ?? '');
+    expect(body.subarray(0, 5)).toEqual(Buffer.from([0x0a, 3, ...Buffer.from('2.0')]));
+    expect(body.includes('io.k8s.api.apps.v1.DeploymentSpec')).toBe(true);
+    expect(body.includes('#/definitions/io.k8s.api.core.v1.PodTemplateSpec')).toBe(true);
     expect(serve('/openapi/v2', 'text/html', new URLSearchParams())?.status).toBe(406);
   });
 });
