@@ -6,7 +6,15 @@ import type { ResourceKind } from '../kinds/resource.ts';
 import { RowTable } from '../kinds/rows.ts';
 import type { Discovery, DiscoveryDocument } from '../ports.ts';
 import { definitions } from '../schema/definitions.ts';
-import { apiGroup, apiGroupList, apiResourceList, apiVersions, groupDiscoveryList, groupsOf } from './groups.ts';
+import {
+  apiGroup,
+  apiGroupList,
+  apiResourceList,
+  apiVersions,
+  groupDiscoveryList,
+  groupsOf,
+  REVIEWS,
+} from './groups.ts';
 import { openapiV2, openapiV3, openapiV3Index } from './openapi.ts';
 import { openapiV2Protobuf } from './openapi-v2-protobuf.ts';
 
@@ -73,7 +81,8 @@ export function discovery(table: readonly ResourceKind[] | RowTable, serverAddre
       if (second !== 'v3') return undefined;
       if (third === undefined) return json('v3', () => openapiV3Index(kinds, schemaHash, rows.remote));
       const wanted = openapiGroup(third, fourth, more);
-      if (wanted === undefined || !kinds.some((row) => groupVersionOf(row) === wanted)) return undefined;
+      if (wanted === undefined || ![...kinds, ...REVIEWS].some((row) => groupVersionOf(row) === wanted))
+        return undefined;
       const document = json(`v3/${wanted}`, () => openapiV3(kinds, wanted) ?? {});
       return {
         ...document,
@@ -121,7 +130,7 @@ function openapiGroup(root: string, first: string | undefined, more: readonly st
   return root === 'apis' ? [first, ...more].join('/') : undefined;
 }
 
-function groupVersionOf(row: ResourceKind): string {
+function groupVersionOf(row: Pick<ResourceKind, 'group' | 'version'>): string {
   return row.group === '' ? row.version : `${row.group}/${row.version}`;
 }
 

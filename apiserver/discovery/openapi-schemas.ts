@@ -74,6 +74,14 @@ export class SchemaCollector {
     return { object, list: { $ref: `${this.prefix}${listName}` } };
   }
 
+  /** The schema of a review, which has no list. */
+  addReview(name: string, gvk: { readonly group: string; readonly version: string; readonly kind: string }): Schema {
+    const object = this.reference(name);
+    const own = getOwn(this.schemas, name);
+    if (own !== undefined) own['x-kubernetes-group-version-kind'] = [gvk];
+    return object;
+  }
+
   private add(name: string): void {
     if (getOwn(this.schemas, name) !== undefined) return;
     const builtIn = this.builtIn(name);

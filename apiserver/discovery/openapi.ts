@@ -5,7 +5,7 @@
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import type { RemoteVersion } from '../kinds/rows.ts';
-import { groupVersion, subresourceOf, verbsOf } from './groups.ts';
+import { groupVersion, REVIEWS, type Review, subresourceOf, verbsOf } from './groups.ts';
 import { type OpenApiVersion, type Schema, SchemaCollector } from './openapi-schemas.ts';
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
@@ -109,6 +109,7 @@ const ACTIONS: readonly Action[] = [
   },
 ];
 
+type Named = Pick<ResourceKind, 'group' | 'version' | 'kind' | 'namespaced'>;
 type Paths = Record<string, Record<string, unknown>>;
 
 class DocumentBuilder {
@@ -146,10 +147,19 @@ class DocumentBuilder {
     }
   }
 
+  addReview({ group, version, kind, plural, namespaced }: Review): void {
+    const gvk = { group, version, kind };
+    const object = this.collector.addReview(`io.k8s.api.${group.split('.')[0]}.${version}.${kind}`, gvk);
+    const root = rootPath({ group, version });
+    const path = namespaced ? `${root}/namespaces/{namespace}/${plural}` : `${root}/${plural}`;
+    const create = ACTIONS.find(({ verb }) => verb === 'create');
+    if (create !== undefined) this.operation(path, create, { ...gvk, namespaced }, gvk, object, object);
+  }
+
   private operation(
     path: string,
     action: Action,
-    row: ResourceKind,
+    row: Named,
     gvk: object,
     object: Schema,
     list: Schema,
@@ -226,7 +236,7 @@ class DocumentBuilder {
   }
 }
 
-function operationId(action: Action, row: ResourceKind, subresource: string, allNamespaces: boolean): string {
+function operationId(action: Action, row: Named, subresource: string, allNamespaces: boolean): string {
   const verb = action.verb === 'get' ? 'read' : action.verb === 'update' ? 'replace' : action.verb;
   const group = row.group === '' ? 'Core' : capital((row.group.split('.')[0] ?? '').toLowerCase());
   const scope = row.namespaced && !allNamespaces ? 'Namespaced' : '';
@@ -244,15 +254,18 @@ const INFO = { title: 'Kubernetes', version: 'v1.33.0' };
 export function openapiV2(kinds: readonly ResourceKind[]): object {
   const builder = new DocumentBuilder('v2');
   for (const row of kinds) builder.add(row);
+  for (const review of REVIEWS) builder.addReview(review);
   return { swagger: '2.0', info: INFO, paths: builder.paths, definitions: builder.collector.schemas };
 }
 
-/** One group and version ("v1", "coordination.k8s.io/v1"); undefined when no row is of it. */
+/** One group and version ("v1", "coordination.k8s.io/v1"); undefined when nothing of it is served. */
 export function openapiV3(kinds: readonly ResourceKind[], wanted: string): object | undefined {
   const rows = kinds.filter((row) => groupVersion(row) === wanted);
-  if (rows.length === 0) return undefined;
+  const reviews = REVIEWS.filter((one) => groupVersion(one) === wanted);
+  if (rows.length === 0 && reviews.length === 0) return undefined;
   const builder = new DocumentBuilder('v3');
   for (const row of rows) builder.add(row);
+  for (const review of reviews) builder.addReview(review);
   return { openapi: '3.0.0', info: INFO, paths: builder.paths, components: { schemas: builder.collector.schemas } };
 }
 
@@ -262,7 +275,7 @@ export function openapiV3Index(
   hash: (groupVersion: string) => string,
   remote: readonly RemoteVersion[] = [],
 ): object {
-  const roots = new Map(kinds.map((row) => [rootPath(row).slice(1), groupVersion(row)]));
+  const roots = new Map([...kinds, ...REVIEWS].map((row) => [rootPath(row).slice(1), groupVersion(row)]));
   return {
     paths: Object.fromEntries(
       [
