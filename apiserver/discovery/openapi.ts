@@ -109,7 +109,7 @@ const ACTIONS: readonly Action[] = [
   },
 ];
 
-type Named = Pick<ResourceKind, 'group' | 'version' | 'kind' | 'namespaced'>;
+type Named = Pick<ResourceKind, 'group' | 'version' | 'kind' | 'namespaced' | 'custom'>;
 type Paths = Record<string, Record<string, unknown>>;
 
 class DocumentBuilder {
