@@ -51,6 +51,7 @@ import type { Visit } from './http/visit.ts';
 import type { ObjectLookup } from './kinds/resource.ts';
 import { MAX_BODY_BYTES } from './limits.ts';
 import { Metrics } from './metrics.ts';
+import { serveMetrics } from './metrics-api/serve.ts';
 import { openStore } from './open-store.ts';
 import type { ApiServerOptions, RunningApiServer } from './options.ts';
 import { ensurePki } from './pki/ensure.ts';
@@ -125,6 +126,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     followPolicy(registry, policy);
     const { tokens, bearers } = tokensOf(auth, pki, registry.lookup);
     const kubelets = new KubeletClient(pki.clients['kubelet-client'], tracer);
+    const nodeMetrics = serveMetrics(registry, { kubelets, log });
     const proxy = new Proxies([new KubeletProxy(registry, kubelets), new BackendProxy(registry.lookup, tracer)]);
     const converter = new Converter({ clock });
     const trim = (text: string): Promise<string> => converter.convert('without-managed-fields', text);
@@ -199,6 +201,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       clientCa.stop();
       definitions.stop();
       apiServices.stop();
+      nodeMetrics?.stop();
       handler.close();
       proxy.close();
       app.server.closeAllConnections();

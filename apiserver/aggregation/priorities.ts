@@ -23,12 +23,14 @@ const GROUPS: Readonly<Record<string, number>> = {
   'discovery.k8s.io': 16200,
   'flowcontrol.apiserver.k8s.io': 16100,
   'resource.k8s.io': 16200,
+  'metrics.k8s.io': 100,
 };
 const VERSIONS: Readonly<Record<string, number>> = {
   '/v1': 1,
   'autoscaling/v2': 30,
   'flowcontrol.apiserver.k8s.io/v1': 21,
   'certificates.k8s.io/v1beta1': 9,
+  'metrics.k8s.io/v1beta1': 100,
 };
 
 export function prioritiesOf(

@@ -21,9 +21,9 @@ import { admitRequest } from '../registry/admit.ts';
 import { applyObject } from '../registry/apply.ts';
 import { decodeObject } from '../registry/decode.ts';
 import { deleteWhenAdmitted } from '../registry/delete.ts';
-import { listWhenConverted } from '../registry/list.ts';
+import { listComputed, listWhenConverted } from '../registry/list.ts';
 import { patchInTurns } from '../registry/patch.ts';
-import type { Caller, Registry, View, WriteOptions } from '../registry/registry.ts';
+import { type Caller, type ComputedObjects, type Registry, View, type WriteOptions } from '../registry/registry.ts';
 import { evictPod } from '../registry/subresources/eviction.ts';
 import { finalizeRules } from '../registry/subresources/finalize.ts';
 import { bindPod, ephemeralContainersRules } from '../registry/subresources/pods.ts';
@@ -113,6 +113,8 @@ export class ResourceHandler {
     if (group === '' && resource === 'bindings' && verb === 'create') return this.#bind(call, undefined);
     const row = rowFor(this.#registry, request);
     if (row.warning !== undefined) call.warn(row.warning);
+    const computed = this.#registry.computed(row);
+    if (computed !== undefined) return this.#readComputed(row, call, computed);
     if (isConsistentRead(this.#registry, request)) await this.#registry.store.catchUp();
     if (request.subresource !== '') return this.#subresource(row, call);
     switch (verb) {
@@ -133,6 +135,18 @@ export class ResourceHandler {
       case 'deletecollection':
         return this.#deleteCollection(row, call);
     }
+  }
+
+  /** Of a row that is not stored, which serves nothing but get and list. */
+  async #readComputed(row: ResourceKind, call: ResourceCall, objects: ComputedObjects): Promise<Answer> {
+    const { request } = call;
+    await objects.ready();
+    if (request.verb === 'get') {
+      const object = objects.get(request.namespace, request.name);
+      return this.#show(row, call, new View(JSON.stringify(object), object));
+    }
+    const page = listComputed(this.#registry, objects, listOptions(row, request));
+    return { code: 200, text: renderList(row, page, this.#render(call)) };
   }
 
   #render(call: ResourceCall): { form: Form; includeObject: ReturnType<typeof includeObject>; now: EpochMs } {

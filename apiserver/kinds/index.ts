@@ -22,6 +22,7 @@ import { events, eventsV1 } from './events.ts';
 import { prioritylevelconfigurations } from './flowcontrol/levels.ts';
 import { flowschemas } from './flowcontrol/schemas.ts';
 import { leases } from './leases.ts';
+import { nodemetrics, podmetrics } from './metrics.ts';
 import { namespaces } from './namespaces.ts';
 import { ipaddresses, servicecidrs } from './networking/addresses.ts';
 import { ingressclasses, ingresses } from './networking/ingresses.ts';
@@ -109,4 +110,6 @@ export const RESOURCE_KINDS: readonly ResourceKind[] = [
   storageclasses,
   volumeattachments,
   volumeattributesclasses,
+  nodemetrics,
+  podmetrics,
 ];

@@ -222,6 +222,8 @@ export interface ResourceKind {
   readonly schema: string;
   /** How its values merge in an apply. Default: as `schema` says. */
   readonly valueType?: ValueType;
+  /** Not stored: objects are made when they are read (Registry.computed). Only get and list. */
+  readonly computed?: true;
   /** Stored under another row (events.k8s.io/v1 events are core/v1 events): objects are converted on the way. */
   readonly storedAs?: {
     readonly group: string;

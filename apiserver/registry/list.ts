@@ -7,7 +7,7 @@ import { shown } from '../patch/json-value.ts';
 import { CompactedError, type StoredObject } from '../storage/object-store.ts';
 import type { ContinueToken } from './continue.ts';
 import { checkListOptions } from './list-options.ts';
-import { type Registry, View } from './registry.ts';
+import { type ComputedObjects, type Registry, View } from './registry.ts';
 import type { Selection } from './selectors.ts';
 
 export interface ListOptions {
@@ -105,6 +105,15 @@ function indexed(
   if (required === undefined || revision !== registry.store.revision) return undefined;
   const names = registry.namesWith(row, required, namespace);
   return names?.flatMap((name) => registry.find(row, name.namespace, name.name) ?? []);
+}
+
+/** All in one page: a row that is not stored has no revisions. */
+export function listComputed(registry: Registry, objects: ComputedObjects, options: ListOptions): ListPage {
+  const items = objects
+    .list(options.namespace)
+    .filter((object) => options.selection.everything || options.selection.matches(object))
+    .map((object) => new View(JSON.stringify(object), object));
+  return { revision: registry.store.revision, items };
 }
 
 /** What a continue token is for: the resource and the namespace. */

@@ -69,6 +69,16 @@ export class View {
   }
 }
 
+/** Where the objects of a row come from that is not stored. */
+export interface ComputedObjects {
+  /** Called before the others; resolves when there is something to read. */
+  ready(): Promise<void>;
+  /** Of a namespace, or of all. */
+  list(namespace: string | undefined): readonly KubeObject[];
+  /** Throws 404 when there is none of this name. */
+  get(namespace: string, name: string): KubeObject;
+}
+
 export interface RegistryParts {
   readonly store: ObjectStore;
   /** A table that gains and loses rows, or rows that stay. */
@@ -97,6 +107,8 @@ export class Registry {
   readonly authorizer: Authorizer;
   readonly admission: AdmissionChain;
 
+  readonly #computed = new Map<string, ComputedObjects>();
+
   constructor(parts: RegistryParts) {
     this.store = parts.store;
     this.fanOut = new FanOut(parts.store);
@@ -108,6 +120,16 @@ export class Registry {
     this.continueTokens = new ContinueTokens(parts.continueKey ?? randomBytes(32));
     this.authorizer = parts.authorizer?.(this) ?? NO_AUTHORIZER;
     this.admission = parts.admission(this);
+  }
+
+  /** Sets where the objects of a row that is not stored come from. */
+  compute(row: ResourceKind, objects: ComputedObjects): void {
+    this.#computed.set(this.resource(row), objects);
+  }
+
+  /** undefined for a row whose objects are stored. */
+  computed(row: ResourceKind): ComputedObjects | undefined {
+    return row.computed === undefined ? undefined : this.#computed.get(this.resource(row));
   }
 
   /** The row behind /apis/<group>/<version>/<plural>. */

@@ -8,6 +8,7 @@ const CORE = 'io.k8s.api.core.v1';
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const STORAGE = 'io.k8s.api.storage.v1';
 const EXTENSIONS = 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1';
+const METRICS = 'io.k8s.metrics.pkg.apis.metrics.v1beta1';
 const REGISTRATION = 'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1';
 
 /** The kinds and request bodies whose types are generated: "<module> <interface>". */
@@ -94,6 +95,29 @@ export const TYPES: Readonly<Record<string, TypeText>> = {
 
 /** Definitions and fields of Kubernetes 1.31 to 1.34 that the package (1.30) lacks. */
 export const ADDED: Readonly<Record<string, Definition>> = {
+  ...Object.fromEntries(
+    Object.entries({
+      NodeMetrics: { usage: 'map:quantity' },
+      PodMetrics: { containers: `[]#${METRICS}.ContainerMetrics` },
+    }).map(([kind, own]) => [
+      `${METRICS}.${kind}`,
+      {
+        fields: {
+          apiVersion: 'string',
+          kind: 'string',
+          metadata: `#${META}.ObjectMeta`,
+          timestamp: 'time',
+          window: 'string',
+          ...own,
+        },
+        required: ['timestamp', 'window', ...Object.keys(own)],
+      },
+    ]),
+  ),
+  [`${METRICS}.ContainerMetrics`]: {
+    fields: { name: 'string', usage: 'map:quantity' },
+    required: ['name', 'usage'],
+  },
   [`${CORE}.Container`]: { fields: { restartPolicyRules: `[]#${CORE}.ContainerRestartRule` } },
   [`${CORE}.EphemeralContainer`]: { fields: { restartPolicyRules: `[]#${CORE}.ContainerRestartRule` } },
   [`${CORE}.ContainerRestartRule`]: {

@@ -170,7 +170,21 @@ export const BEYOND_UPSTREAM: readonly UpstreamResource[] = [
     verbs: list(ALL),
     categories: [],
   },
+  // A metrics-server's, beside a kube-apiserver.
+  ...[
+    { name: 'nodes', namespaced: false, kind: 'NodeMetrics' },
+    { name: 'pods', namespaced: true, kind: 'PodMetrics' },
+  ].map((one) => ({
+    ...one,
+    shortNames: [],
+    apiVersion: 'metrics.k8s.io/v1beta1',
+    verbs: ['get', 'list'],
+    categories: [],
+  })),
 ];
+
+/** Groups that only this server has, after all others. */
+export const GROUPS_BEYOND_UPSTREAM: readonly string[] = ['metrics.k8s.io'];
 
 /**
  * The groups of `/apis` in kube-apiserver's order: its own group of APIServices, then by the priorities of

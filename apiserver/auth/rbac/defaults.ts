@@ -97,6 +97,13 @@ const READ = ['get', 'list', 'watch'];
 /** Into containers, their logs, and through a kubelet: no controller has business there. */
 const NOT_FOR_CONTROLLERS: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward', 'proxy', 'log']);
 
+/** As metrics-server installs it: who may view a namespace may see what its pods use. */
+const METRICS_READER: DefaultRole = {
+  name: 'system:aggregated-metrics-reader',
+  labels: ['aggregate-to-admin', 'aggregate-to-edit', 'aggregate-to-view'],
+  rules: [{ verbs: READ, apiGroups: ['metrics.k8s.io'], resources: ['pods', 'nodes'] }],
+};
+
 /**
  * The lab's controllers run under one identity, system:kube-controller-manager, whose default role is for a controller
  * manager that gets a service account for each controller. This role has what they need together: the kinds of the
@@ -109,7 +116,8 @@ export function controllerRules(kinds: readonly ResourceKind[]): PolicyRule[] {
       plural,
       ...subresources.filter((sub) => !NOT_FOR_CONTROLLERS.has(sub)).map((sub) => `${plural}/${sub}`),
     ]);
-  const groups = [...new Set(kinds.map(({ group }) => group))].filter((group) => group !== '').sort();
+  const stored = kinds.filter(({ computed }) => computed === undefined);
+  const groups = [...new Set(stored.map(({ group }) => group))].filter((group) => group !== '').sort();
   const verbs = [...READ, ...WRITE];
   return [
     { verbs, apiGroups: [''], resources: [...new Set(core)].sort() },
@@ -134,6 +142,7 @@ export function defaultObjects(kinds: readonly ResourceKind[]): Readonly<Record<
     { name: CONTROLLERS_ROLE, aggregate: [CONTROLLERS_LABEL], rules: [] },
     { name: `${CONTROLLERS_ROLE}:kinds`, labels: [CONTROLLERS_LABEL], rules: controllerRules(kinds) },
     { name: CUSTOM_RESOURCES_ROLE, labels: [CONTROLLERS_LABEL], rules: [] },
+    METRICS_READER,
   ];
   const labBinding = {
     name: CONTROLLERS_ROLE,

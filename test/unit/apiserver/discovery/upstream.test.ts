@@ -7,6 +7,7 @@ import { RESOURCE_KINDS } from '../../../../apiserver/kinds/index.ts';
 import { at } from '../../../support/api-server.ts';
 import {
   BEYOND_UPSTREAM,
+  GROUPS_BEYOND_UPSTREAM,
   UPSTREAM_GROUPS,
   UPSTREAM_RESOURCES,
   UPSTREAM_SUBRESOURCES,
@@ -96,7 +97,7 @@ const groupVersions = [
   'v1',
   ...UPSTREAM_GROUPS.flatMap(([group, versions]) => versions.map((one) => `${group}/${one}`)),
 ];
-const beyond = BEYOND_UPSTREAM.map(({ apiVersion }) => apiVersion);
+const beyond = [...new Set(BEYOND_UPSTREAM.map(({ apiVersion }) => apiVersion))];
 
 describe('discovery', () => {
   it('has the groups of kube-apiserver in its order, with their preferred versions', () => {
@@ -105,17 +106,18 @@ describe('discovery', () => {
       versions: items(at(group, 'versions')).map((version) => at(version, 'groupVersion')),
       preferred: at(group, 'preferredVersion', 'groupVersion'),
     }));
-    const expected = UPSTREAM_GROUPS.map(([name, versions]) => ({
-      name,
-      versions: [...versions.map((version) => `${name}/${version}`), ...beyond.filter((one) => one.startsWith(name))],
-      preferred: `${name}/${versions[0]}`,
-    }));
+    const others = GROUPS_BEYOND_UPSTREAM.map((name) => [name, []] as const);
+    const expected = [...UPSTREAM_GROUPS, ...others].map(([name, versions]) => {
+      const more = beyond.filter((one) => one.startsWith(name));
+      const all = [...versions.map((version) => `${name}/${version}`), ...more];
+      return { name, versions: all, preferred: all[0] };
+    });
     expect(seen).toEqual(expected);
   });
 
   it('has them in the same order in its aggregated form', () => {
     const names = items(at(get('/apis', AGGREGATED), 'items')).map((group) => at(group, 'metadata', 'name'));
-    expect(names).toEqual(UPSTREAM_GROUPS.map(([name]) => name));
+    expect(names).toEqual([...UPSTREAM_GROUPS.map(([name]) => name), ...GROUPS_BEYOND_UPSTREAM]);
     const groups = items(at(get('/apis'), 'groups')).map((group) => at(group, 'name'));
     expect(names).toEqual(groups);
   });

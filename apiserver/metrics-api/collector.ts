@@ -1,0 +1,176 @@
+// Reads /metrics/resource of every node's kubelet while someone wants metrics, and answers for metrics.k8s.io from the last
+// readings. Nobody wants any until the first request, which waits for two readings a second apart; after that every node is read
+// every 15 s, as metrics-server does, until there was no request for some minutes.
+
+import type { IncomingMessage } from 'node:http';
+import { type Clock, elapsedMs, type MonotonicMs, type Timer } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import { singleFlight } from '../../lib/single-flight.ts';
+import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
+import { isObject } from '../patch/json-value.ts';
+import { addressOf, type KubeletClient } from '../proxy/kubelet.ts';
+import { nodeMetrics, podMetrics } from './objects.ts';
+import { type NodePoints, parseResourceMetrics } from './resource-text.ts';
+import { nextReadings, type Readings, usageOf } from './usage.ts';
+
+/** metrics-server's --metric-resolution. */
+const PERIOD_MS = 15_000;
+/** Between the two readings of the first request. */
+const FIRST_MS = 1_000;
+/** Of one kubelet. */
+const TIMEOUT_MS = 10_000;
+/** Reading ends when nobody has asked for so long. */
+const UNUSED_MS = 300_000;
+/** A page of a full node has some 100 kB. */
+const MAX_PAGE_BYTES = 16 * 1024 * 1024;
+const PATH = '/metrics/resource';
+
+export interface MetricsCollectorOptions {
+  readonly lookup: ObjectLookup;
+  readonly kubelets: Pick<KubeletClient, 'request'>;
+  readonly clock: Clock;
+  readonly log: (line: string) => void;
+}
+
+interface NodeReadings {
+  readonly node: Readings | undefined;
+  /** By `namespace/name` and container. */
+  readonly pods: ReadonlyMap<string, ReadonlyMap<string, Readings>>;
+}
+
+export class MetricsCollector {
+  readonly #options: MetricsCollectorOptions;
+  /** By node. */
+  #readings: ReadonlyMap<string, NodeReadings> = new Map();
+  #wantedAt: MonotonicMs | undefined;
+  #timer: Timer | undefined;
+  readonly #stopped = new AbortController();
+  readonly #begin = singleFlight(() => this.#readTwice());
+
+  constructor(options: MetricsCollectorOptions) {
+    this.#options = options;
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+    this.#stopped.abort(new Error('the server stops'));
+  }
+
+  /** Someone wants metrics: resolves once there are figures. */
+  async wanted(): Promise<void> {
+    this.#wantedAt = this.#options.clock.monotonic();
+    if (this.#timer === undefined) await this.#begin();
+  }
+
+  nodes(): readonly KubeObject[] {
+    const now = this.#options.clock.now();
+    return this.#options.lookup.list('', 'nodes').flatMap((node) => {
+      const readings = this.#readings.get(node.metadata.name ?? '')?.node;
+      const usage = readings === undefined ? undefined : usageOf(readings);
+      return usage === undefined ? [] : [nodeMetrics(node, usage, now)];
+    });
+  }
+
+  /** `namespace` undefined: of all. Only pods that run, and of whose containers all figures are there. */
+  pods(namespace: string | undefined): readonly KubeObject[] {
+    const { clock, lookup } = this.#options;
+    const now = clock.now();
+    const all = namespace === undefined ? lookup.list('', 'pods') : Array.from(lookup.each('', 'pods', namespace));
+    return all.flatMap((pod) => {
+      const { status, spec } = pod;
+      if (!isObject(status) || status['phase'] !== 'Running' || !isObject(spec)) return [];
+      const node = spec['nodeName'];
+      const key = `${pod.metadata.namespace}/${pod.metadata.name}`;
+      const readings = typeof node === 'string' ? this.#readings.get(node)?.pods.get(key) : undefined;
+      if (readings === undefined || readings.size === 0) return [];
+      const usages = [...readings].flatMap(([container, of]) => {
+        const usage = usageOf(of);
+        return usage === undefined ? [] : [[container, usage] as const];
+      });
+      return usages.length < readings.size ? [] : [podMetrics(pod, usages, now)];
+    });
+  }
+
+  async #readTwice(): Promise<void> {
+    // What was read before the pause says nothing about now.
+    this.#readings = new Map();
+    await this.#readAll();
+    await this.#options.clock.sleep(FIRST_MS, this.#stopped.signal);
+    await this.#readAll();
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#stopped.signal.aborted) return;
+    const { clock } = this.#options;
+    this.#timer = clock.after(PERIOD_MS, () => {
+      this.#timer = undefined;
+      const unused = this.#wantedAt === undefined || elapsedMs(this.#wantedAt, clock.monotonic()) >= UNUSED_MS;
+      if (unused) return;
+      this.#timer = { cancel: () => undefined };
+      void this.#readAll().finally(() => this.#schedule());
+    });
+  }
+
+  /** All nodes side by side; one that does not answer has no figures until it does. Never rejects. */
+  async #readAll(): Promise<void> {
+    const nodes = this.#options.lookup.list('', 'nodes');
+    const pages = await Promise.all(
+      nodes.map(async (node) => [node.metadata.name ?? '', await this.#read(node)] as const),
+    );
+    const readings = new Map<string, NodeReadings>();
+    for (const [name, points] of pages) {
+      if (points !== undefined) readings.set(name, merged(this.#readings.get(name), points));
+    }
+    this.#readings = readings;
+  }
+
+  async #read(node: KubeObject): Promise<NodePoints | undefined> {
+    const { kubelets, log, clock } = this.#options;
+    const limit = new AbortController();
+    const timer = clock.after(TIMEOUT_MS, () => limit.abort(new Error('i/o timeout')));
+    const signal = AbortSignal.any([limit.signal, this.#stopped.signal]);
+    try {
+      const response = await kubelets.request(addressOf(node), 'GET', PATH, {}, undefined, signal);
+      const text = await readText(response);
+      const { statusCode = 0 } = response;
+      if (statusCode !== 200)
+        throw new Error(`request failed, status: "${statusCode} ${response.statusMessage ?? ''}"`);
+      return parseResourceMetrics(text);
+    } catch (error) {
+      if (!this.#stopped.signal.aborted) {
+        log(`metrics.k8s.io: Failed to scrape node ${node.metadata.name}: ${errorMessage(error)}`);
+      }
+      return undefined;
+    } finally {
+      timer.cancel();
+    }
+  }
+}
+
+function merged(known: NodeReadings | undefined, { node, pods }: NodePoints): NodeReadings {
+  return {
+    node: node === undefined ? undefined : nextReadings(known?.node, node, PERIOD_MS),
+    pods: new Map(
+      [...pods].map(([key, { containers }]) => {
+        const before = known?.pods.get(key);
+        const readings = [...containers].map(
+          ([name, point]) => [name, nextReadings(before?.get(name), point, PERIOD_MS)] as const,
+        );
+        return [key, new Map(readings)];
+      }),
+    ),
+  };
+}
+
+async function readText(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response) {
+    const bytes = Buffer.from(chunk);
+    size += bytes.length;
+    if (size > MAX_PAGE_BYTES) throw new RangeError('the page of metrics is too large');
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
