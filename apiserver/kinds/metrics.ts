@@ -8,25 +8,24 @@ import { defineKind } from './metadata.ts';
 import type { KubeObject, TableColumn } from './resource.ts';
 
 const SCHEMA = 'io.k8s.metrics.pkg.apis.metrics.v1beta1';
-const NANO = 1_000_000_000;
+/** Of a quantity of cores, the largest first, in billionths. */
+const UNITS = [
+  ['', 1_000_000_000],
+  ['m', 1_000_000],
+  ['u', 1_000],
+  ['n', 1],
+] as const;
 
 /** Billionths of a core as Go prints the quantity: in the largest unit that has no fraction. */
 export function nanoQuantity(nanoCores: number): string {
   if (nanoCores === 0) return '0';
-  for (const [unit, size] of [
-    ['', NANO],
-    ['m', 1_000_000],
-    ['u', 1_000],
-  ] as const) {
-    if (nanoCores % size === 0) return `${nanoCores / size}${unit}`;
-  }
-  return `${nanoCores}n`;
+  const [unit, size] = UNITS.find(([, each]) => nanoCores % each === 0) ?? ['n', 1];
+  return `${nanoCores / size}${unit}`;
 }
 
 function nanoCoresOf(quantity: string): number {
   const [, digits = '0', unit = ''] = /^(\d+)([num]?)$/.exec(quantity) ?? [];
-  const size = { n: 1, u: 1_000, m: 1_000_000 }[unit] ?? NANO;
-  return Number(digits) * size;
+  return Number(digits) * (UNITS.find(([name]) => name === unit)?.[1] ?? 1);
 }
 
 interface Amounts {

@@ -1,6 +1,6 @@
-// Reads /metrics/resource of every node's kubelet while someone wants metrics, and answers for metrics.k8s.io from the last
-// readings. Nobody wants any until the first request, which waits for two readings a second apart; after that every node is read
-// every 15 s, as metrics-server does, until there was no request for some minutes.
+// Reads /metrics/resource of every node's kubelet while clients read metrics.k8s.io, whose objects are made of the last readings.
+// The first request waits for two readings a second apart; after that every node is read every 15 s, as metrics-server does, until
+// there has been no request for some minutes.
 
 import type { IncomingMessage } from 'node:http';
 import { type Clock, elapsedMs, type MonotonicMs, type Timer } from '../../lib/clock.ts';
@@ -19,7 +19,7 @@ const PERIOD_MS = 15_000;
 const FIRST_MS = 1_000;
 /** Of one kubelet. */
 const TIMEOUT_MS = 10_000;
-/** Reading ends when nobody has asked for so long. */
+/** Reading ends after so long without a request. ms. */
 const UNUSED_MS = 300_000;
 /** A page of a full node has some 100 kB. */
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
@@ -56,7 +56,7 @@ export class MetricsCollector {
     this.#stopped.abort(new Error('the server stops'));
   }
 
-  /** Someone wants metrics: resolves once there are figures. */
+  /** A client reads metrics: resolves once there are figures. */
   async wanted(): Promise<void> {
     this.#wantedAt = this.#options.clock.monotonic();
     if (this.#timer === undefined) await this.#begin();
