@@ -105,6 +105,7 @@ const FILES: readonly { readonly file: string; readonly client: ClientName; read
   { file: 'kubeconfigs/agent.kubeconfig', client: 'agent', user: 'agent' },
   { file: 'kubeconfigs/scheduler.kubeconfig', client: 'scheduler', user: 'scheduler' },
   { file: 'kubeconfigs/controller-manager.kubeconfig', client: 'controller-manager', user: 'controller-manager' },
+  { file: 'kubeconfigs/proxy.kubeconfig', client: 'proxy', user: 'proxy' },
 ];
 
 /** Writes <root>/kubeconfig (admin) and <root>/kubeconfigs/*.kubeconfig. */

@@ -56,6 +56,7 @@ const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map([
     'controlplane',
     { load: async () => (await import('./commands/controlplane.ts')).controlplaneCommand(), hidden: true },
   ],
+  ['proxy', { load: async () => (await import('./commands/proxy.ts')).proxyCommand(), hidden: true }],
 ]);
 
 /** The program with the subcommand that `words` begin with; with all of them for help and for what is none. */

@@ -42,6 +42,7 @@ function clientSpecs(nodeName: string): Record<ClientName, LeafSpec> {
     agent: client('agent', `system:node:${nodeName}`, 'system:nodes'),
     scheduler: client('scheduler', 'system:kube-scheduler'),
     'controller-manager': client('controller-manager', 'system:kube-controller-manager'),
+    proxy: client('proxy', 'system:kube-proxy'),
     'kubelet-client': client('apiserver-kubelet-client', 'kube-apiserver-kubelet-client', 'system:masters'),
   };
 }
@@ -175,6 +176,7 @@ export async function ensurePki(dir: string, options: PkiOptions): Promise<Pki> 
       agent: await leaf(specs.agent),
       scheduler: await leaf(specs.scheduler),
       'controller-manager': await leaf(specs['controller-manager']),
+      proxy: await leaf(specs.proxy),
       'kubelet-client': await leaf(specs['kubelet-client']),
     },
     frontProxy: { ca: proxyCa, client: await ensureLeaf(dir, proxyCa, proxyClient, options.now) },

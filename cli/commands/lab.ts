@@ -1,6 +1,6 @@
 // `nodelet up` and `nodelet down`: the lab in the foreground, and its end from any state.
 
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { DEFAULT_ROOT } from '../lab/paths.ts';
 import { parsePort } from './apiserver.ts';
 import { commandEnding } from './ending.ts';
@@ -17,9 +17,19 @@ interface UpFlags {
   readonly runtime: 'containerd' | 'docker';
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   readonly images: 'auto' | 'build' | 'none';
+  readonly proxyMode: 'iptables' | 'nftables' | 'none';
+  readonly without: readonly 'proxy'[];
   readonly csi?: boolean;
   readonly keep?: boolean;
   readonly restore?: string;
+}
+
+/** Parts of the lab that may be left out, with commas between. */
+function parts(text: string): readonly 'proxy'[] {
+  return text.split(',').map((part) => {
+    if (part === 'proxy') return part;
+    throw new InvalidArgumentError(`"${part}" cannot be left out: only proxy can.`);
+  });
 }
 
 export function upCommand(): Command {
@@ -56,14 +66,21 @@ export function upCommand(): Command {
         .choices(['auto', 'build', 'none'])
         .default('auto'),
     )
+    .addOption(
+      new Option('--proxy-mode <mode>', 'how Services are forwarded on this machine')
+        .choices(['iptables', 'nftables', 'none'])
+        .default('iptables'),
+    )
+    .option('--without <parts>', 'what to leave out, for another in its place: proxy', parts, [])
     .option('--csi', 'a CSI driver with volumes on loop devices as well, and storage classes loop and loop-xfs')
     .option('--keep', 'keep certificates, objects, images and volumes when stopped')
     .option('--restore <file>', 'first put this snapshot in the place of the API server’s store')
-    .action(async (flags: UpFlags) => {
+    .action(async ({ proxyMode, without, ...flags }: UpFlags) => {
+      const proxy = proxyMode === 'none' || without.includes('proxy') ? {} : { proxy: proxyMode };
       const { rescueLab, runUp } = await import('../lab/up.ts');
       // A lab continues when its output cannot be written, and writes again when the disk has room.
       const ending = commandEnding({ endWhenFull: false, rescue: () => rescueLab(flags) });
-      process.exitCode = ending.exitCode(await runUp({ ...flags, say: ending.say, signal: ending.signal }));
+      process.exitCode = ending.exitCode(await runUp({ ...flags, ...proxy, say: ending.say, signal: ending.signal }));
     });
 }
 

@@ -24,6 +24,7 @@ import { classifyRoot, unprovenMessage } from './ownership.ts';
 import type { LabPaths } from './paths.ts';
 import { labProcesses } from './processes.ts';
 import { protectedBecause, protectionFacts } from './protected.ts';
+import { removeLabProxy } from './proxy-claim.ts';
 import { exists, rootFacts } from './root.ts';
 import { type LabState, readLabState } from './state.ts';
 
@@ -74,6 +75,7 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
   await step('cached network results', () => removeCachedResults(paths.runDir));
   await step('links', () => removeLinks(paths.bridge));
   await step('firewall rules', () => removeNetworkRules(paths.networkName));
+  await step('rules of services', () => removeLabProxy(paths.networkName));
   const ownRunDir = await hasOwnRunDirectory(paths);
   if (ownRunDir) await step('claim', () => withdrawClaim(paths.runDir));
   await step('firewall chains', async () => {

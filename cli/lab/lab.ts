@@ -48,7 +48,9 @@ import {
   csiDriverProgram,
   dockershimProgram,
   type Program,
+  proxyProgram,
 } from './programs.ts';
+import { bridgesAreFiltered, claimProxy } from './proxy-claim.ts';
 import { deletePods, nodeReady } from './ready.ts';
 import { exists } from './root.ts';
 import { type LabState, readLabState, runtimeSocket, writeLabState } from './state.ts';
@@ -96,6 +98,10 @@ export interface LabOptions {
    * `nodelet csi-driver`. Default: none.
    */
   readonly csi?: boolean | readonly string[];
+  /** How Services are forwarded; absent: they are not. Another proxy of the machine's keeps its place, and this lab goes without. */
+  readonly proxy?: 'iptables' | 'nftables';
+  /** More flags for `nodelet proxy`. */
+  readonly proxyFlags?: readonly string[];
   /** Pauses before a process that has ended is started again. Default: 250 ms, doubling, at most 10 s. */
   readonly restart?: BackoffPolicy;
   /** A snapshot of the API server's objects that takes the place of its store before anything starts. */
@@ -227,6 +233,9 @@ class Lab implements RunningLab {
     // Another kubelet does not know what standard input means here; its lab's end finds it by its environment.
     await this.#launchProgram('agent', program(this.#agentPaths(), state, agentFlags), program === agentProgram);
     await this.#launchProgram('controlplane', controlplaneProgram(this.paths, state));
+    if (state.proxy !== undefined) {
+      await this.#launchProgram('proxy', proxyProgram(this.paths, state, this.#options.proxyFlags));
+    }
     if (state.csi !== undefined) await this.#launchProgram('csi-driver', csiDriverProgram(this.paths, state));
     this.#importing = this.#importImages(snapshotter, AbortSignal.any([signal, this.#over.signal]));
     await Promise.all([this.#importing, this.#nodeReady(state, signal)]);
@@ -284,6 +293,7 @@ class Lab implements RunningLab {
     const csi = csiState(this.#options.csi);
     const docker = this.#options.runtime === 'docker';
     await makeEntries(paths, this.#root.marker, { csi: csi.csi !== undefined, docker });
+    const proxy = await this.#proxyState(earlier?.proxy);
     const state: LabState = {
       version: 1,
       nodeName: (this.#options.nodeName ?? hostname()).toLowerCase(),
@@ -294,11 +304,31 @@ class Lab implements RunningLab {
       cgroupDriver,
       ...(docker ? { runtime: 'docker' as const } : {}),
       ...csi,
+      ...(proxy === undefined ? {} : { proxy }),
       firewall,
       madeDirectories,
     };
     await writeLabState(paths, state);
     return state;
+  }
+
+  /** After the claim on the subnet: by that one other labs see whether this one is still there. */
+  async #proxyState(earlier: LabState['proxy']): Promise<LabState['proxy']> {
+    const { paths } = this;
+    const { proxy: mode } = this.#options;
+    if (mode === undefined) return undefined;
+    const owner = await claimProxy(paths.networkName);
+    if (owner !== undefined) {
+      this.#say(
+        `Services are not forwarded: ${owner} does so on this machine, and there is one proxy in a network namespace`,
+      );
+      return undefined;
+    }
+    const port = (known: number | undefined, wellKnown: number, what: string, not?: number): Promise<number> =>
+      choosePort(what, undefined, known ?? usualPort(paths, wellKnown), not);
+    const healthzPort = await port(earlier?.healthzPort, 10256, 'the health of the proxy');
+    const metricsPort = await port(earlier?.metricsPort, 10249, 'the metrics of the proxy', healthzPort);
+    return { mode, healthzPort, metricsPort, masqueradeAll: !(await bridgesAreFiltered()) };
   }
 
   /** Removes what a killed lab left, except for its persistent data. */
@@ -340,6 +370,7 @@ class Lab implements RunningLab {
         user: 'controller-manager',
         client: pki.clients['controller-manager'],
       },
+      { path: paths.kubeconfigs.proxy, user: 'proxy', client: pki.clients.proxy },
     ];
     for (const { path, user, client } of identities) {
       const own = user === 'agent' ? agentServer : server;
@@ -450,7 +481,7 @@ class Lab implements RunningLab {
       if (!(await deletePods(this.#client, options))) this.#say('some pods did not end in time: they are killed');
     }
     await Promise.all([...this.#supervisors.values()].map((supervisor) => supervisor.release()));
-    for (const name of ['agent', 'csi-driver', 'controlplane', 'apiserver'] as const)
+    for (const name of ['agent', 'proxy', 'csi-driver', 'controlplane', 'apiserver'] as const)
       await this.#supervisors.get(name)?.stop(5_000);
     this.#client?.close();
     const problems = await cleanLab({ paths: this.paths, clock, keep });

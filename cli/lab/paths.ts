@@ -11,8 +11,8 @@ export const DEFAULT_ROOT = '/var/lib/nodelet';
 
 /** The processes of a lab, in the order in which they start. */
 export const LAB_PROCESSES = ['containerd', 'apiserver', 'controlplane', 'agent'] as const;
-/** The driver runs only in a lab that was started with --csi, the others in one with --runtime docker. */
-export type LabProcess = (typeof LAB_PROCESSES)[number] | 'csi-driver' | 'dockerd' | 'dockershim';
+/** The proxy runs unless it was left out, the driver only in a lab that was started with --csi, the others in one with --runtime docker. */
+export type LabProcess = (typeof LAB_PROCESSES)[number] | 'proxy' | 'csi-driver' | 'dockerd' | 'dockershim';
 
 export interface LabPaths {
   /** Absolute, links resolved. */
@@ -35,6 +35,7 @@ export interface LabPaths {
     readonly agentByProxy: string;
     readonly scheduler: string;
     readonly controllerManager: string;
+    readonly proxy: string;
   };
   readonly storeFile: string;
   readonly containerd: {
@@ -126,6 +127,7 @@ export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
       agentByProxy: at('kubeconfigs', 'agent-by-proxy.kubeconfig'),
       scheduler: at('kubeconfigs', 'scheduler.kubeconfig'),
       controllerManager: at('kubeconfigs', 'controller-manager.kubeconfig'),
+      proxy: at('kubeconfigs', 'proxy.kubeconfig'),
     },
     storeFile: at('apiserver', 'store.db'),
     containerd: {

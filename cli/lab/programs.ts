@@ -42,6 +42,23 @@ export function controlplaneProgram(paths: LabPaths, state: LabState): Program {
   );
 }
 
+export function proxyProgram(paths: LabPaths, state: LabState, more: readonly string[] = []): Program {
+  const { proxy } = state;
+  if (proxy === undefined) throw new Error('the lab has no proxy');
+  return nodelet(
+    'proxy',
+    ...['--kubeconfig', paths.kubeconfigs.proxy],
+    ...['--hostname-override', state.nodeName],
+    ...['--proxy-mode', proxy.mode],
+    ...['--cluster-cidr', state.subnet],
+    ...['--healthz-bind-address', `127.0.0.1:${proxy.healthzPort}`],
+    ...['--metrics-bind-address', `127.0.0.1:${proxy.metricsPort}`],
+    ...['--owner', paths.networkName],
+    ...(proxy.masqueradeAll ? ['--masquerade-all'] : []),
+    ...more,
+  );
+}
+
 export function dockershimProgram(paths: LabPaths, state: LabState): Program {
   const { cni, docker } = paths;
   const agentRunsCni = state.network === 'agent';

@@ -19,6 +19,13 @@ export interface LabState {
   readonly runtime?: 'containerd' | 'docker';
   /** The lab has the loop-device CSI driver, started with these flags beside the lab's own. Absent: it has not. */
   readonly csi?: { readonly flags: readonly string[] };
+  /** The lab forwards its Services. Absent: it does not. */
+  readonly proxy?: {
+    readonly mode: 'iptables' | 'nftables';
+    readonly healthzPort: number;
+    readonly metricsPort: number;
+    readonly masqueradeAll: boolean;
+  };
   /** The firewall as it was when the lab started, or the first of those that were up then. */
   readonly firewall: FirewallSnapshot;
   /** Directories outside the root that were not there before; they go when they are empty and no other lab is up. */

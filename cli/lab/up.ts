@@ -14,7 +14,7 @@ export interface UpOptions extends LabOptions {
 }
 
 /** What to do with a lab that runs, as a person reads it. Pure. */
-export function whatNext(paths: LabPaths, csi = false, docker = false): readonly string[] {
+export function whatNext(paths: LabPaths, { csi = false, docker = false, proxy = false } = {}): readonly string[] {
   const kubectl = `kubectl --kubeconfig ${paths.kubeconfig}`;
   return [
     '',
@@ -26,7 +26,7 @@ export function whatNext(paths: LabPaths, csi = false, docker = false): readonly
     '  kubectl get pods -o wide --watch',
     '',
     `Without exporting: ${kubectl} …`,
-    `Logs of ${[...LAB_PROCESSES, ...(docker ? ['dockerd', 'dockershim'] : []), ...(csi ? ['csi-driver'] : [])].join(', ')}: ${paths.logDir}`,
+    `Logs of ${[...LAB_PROCESSES, ...(proxy ? ['proxy'] : []), ...(docker ? ['dockerd', 'dockershim'] : []), ...(csi ? ['csi-driver'] : [])].join(', ')}: ${paths.logDir}`,
     'Ctrl-C stops the lab and cleans up.',
   ];
 }
@@ -49,7 +49,9 @@ export async function runUp(options: UpOptions): Promise<number> {
     }
     throw error;
   }
-  for (const line of whatNext(lab.paths, lab.state.csi !== undefined, lab.state.runtime === 'docker')) say(line);
+  const { csi, runtime, proxy } = lab.state;
+  const parts = { csi: csi !== undefined, docker: runtime === 'docker', proxy: proxy !== undefined };
+  for (const line of whatNext(lab.paths, parts)) say(line);
   await whenAborted(signal);
   say('stopping');
   const problems = await lab.stop();

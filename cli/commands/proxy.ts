@@ -1,0 +1,102 @@
+// `nodelet proxy`: kube-proxy's work, with kube-proxy's flags. Hidden: `nodelet up` starts it, and a real cluster has its own.
+
+import { hostname } from 'node:os';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { loadKubeconfig } from '../../client/kubeconfig.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { createLog } from '../../lib/log.ts';
+import { Tracer } from '../../lib/trace.ts';
+import type { ProxyMode } from '../../proxy/main.ts';
+import { stopSignal } from './signals.ts';
+
+interface Flags {
+  readonly kubeconfig: string;
+  readonly hostnameOverride: string;
+  readonly proxyMode: ProxyMode;
+  readonly clusterCidr?: string;
+  readonly masqueradeAll?: boolean;
+  readonly iptablesMasqueradeBit: number;
+  readonly nodeportAddresses: readonly string[];
+  readonly iptablesLocalhostNodeports: boolean;
+  readonly syncPeriod: number;
+  readonly healthzBindAddress: string;
+  readonly metricsBindAddress: string;
+  readonly owner: string;
+}
+
+function bit(text: string): number {
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < 0 || number > 31) throw new InvalidArgumentError('it is no bit: 0 to 31');
+  return number;
+}
+
+/** "30s", "500ms", "1m": in ms. */
+export function period(text: string): number {
+  const [, number = '', unit = ''] = /^(\d+)(ms|s|m)$/.exec(text) ?? [];
+  const ms = Number(number) * (unit === 'm' ? 60_000 : unit === 's' ? 1000 : 1);
+  if (number === '' || ms === 0) throw new InvalidArgumentError('it is no time like 30s, 500ms or 1m');
+  return ms;
+}
+
+/** "true", "false", or the flag alone. */
+function yesOrNo(text: string): boolean {
+  if (text !== 'true' && text !== 'false') throw new InvalidArgumentError('it is true or false');
+  return text === 'true';
+}
+
+export function proxyCommand(): Command {
+  return new Command('proxy')
+    .description('forward the traffic of Services on this node')
+    .requiredOption('--kubeconfig <file>', 'identity of the proxy (system:kube-proxy)')
+    .option('--hostname-override <name>', 'name of the node', hostname().toLowerCase())
+    .addOption(
+      new Option('--proxy-mode <mode>', 'how the kernel is programmed')
+        .choices(['iptables', 'nftables'])
+        .default('iptables'),
+    )
+    .option(
+      '--cluster-cidr <range>',
+      'addresses of pods: what comes from elsewhere to a cluster address is masqueraded',
+    )
+    .option('--masquerade-all', 'masquerade everything that goes to a cluster address')
+    .option('--iptables-masquerade-bit <bit>', 'bit of the mark of packets that are to be masqueraded', bit, 14)
+    .option(
+      '--nodeport-addresses <ranges>',
+      'ranges of the node’s addresses that take node ports, with commas between (default: all)',
+      (text: string) => text.split(',').filter((range) => range !== ''),
+      [],
+    )
+    .option(
+      '--iptables-localhost-nodeports <true|false>',
+      'node ports at 127.0.0.1, which needs the sysctl route_localnet',
+      yesOrNo,
+      false,
+    )
+    .option('--sync-period <time>', 'between two looks at the kernel’s tables', period, 30_000)
+    .option('--healthz-bind-address <address:port>', '/healthz and /livez; "" for none', '0.0.0.0:10256')
+    .option('--metrics-bind-address <address:port>', '/metrics; "" for none', '127.0.0.1:10249')
+    .option('--owner <text>', 'written beside the rules', 'nodelet')
+    .action(async (flags: Flags) => {
+      const { runProxy } = await import('../../proxy/main.ts');
+      const log = createLog('proxy');
+      await runProxy({
+        access: await loadKubeconfig(flags.kubeconfig),
+        nodeName: flags.hostnameOverride,
+        mode: flags.proxyMode,
+        ...(flags.clusterCidr === undefined ? {} : { clusterCidr: flags.clusterCidr }),
+        masqueradeAll: flags.masqueradeAll === true,
+        masqueradeBit: flags.iptablesMasqueradeBit,
+        nodePortAddresses: flags.nodeportAddresses,
+        localhostNodePorts: flags.iptablesLocalhostNodeports,
+        syncPeriodMs: flags.syncPeriod,
+        healthzAddress: flags.healthzBindAddress,
+        metricsAddress: flags.metricsBindAddress,
+        owner: flags.owner,
+        tracer: new Tracer(),
+        clock: systemClock,
+        log: (line) => log('info', line),
+        onReady: () => log('info', 'every service is programmed'),
+        signal: stopSignal(),
+      });
+    });
+}

@@ -1,0 +1,188 @@
+// A proxy in one process: list-watches of services, slices and its own node, the rules, and the HTTP servers. An ordinary client
+// of an API server.
+
+import { setMaxListeners } from 'node:events';
+import { networkInterfaces } from 'node:os';
+import { ApiClient } from '../client/api.ts';
+import type { ClusterAccess } from '../client/kubeconfig.ts';
+import { type Query, resourcePath } from '../client/paths.ts';
+import { Reflector } from '../client/reflector.ts';
+import type { Identified } from '../client/store.ts';
+import type { EndpointSlice, Node, Service } from '../client/types.ts';
+import { readFileIfExists } from '../lib/atomic.ts';
+import type { Clock } from '../lib/clock.ts';
+import { errorMessage } from '../lib/errors.ts';
+import type { Tracer } from '../lib/trace.ts';
+import type { Backend } from './backend.ts';
+import { healthzBody, isHealthy, listen, ServiceHealth } from './health.ts';
+import { IptablesBackend } from './iptables/iptables.ts';
+import { ProxyMetrics } from './metrics.ts';
+import type { RuleOptions } from './options.ts';
+import { ServiceProxy } from './proxy.ts';
+import { containsAddress } from './ranges.ts';
+
+export type ProxyMode = 'iptables' | 'nftables';
+
+export interface ProxyOptions {
+  /** Identity of the proxy (system:kube-proxy). */
+  readonly access: ClusterAccess;
+  readonly nodeName: string;
+  readonly mode: ProxyMode;
+  readonly clusterCidr?: string;
+  readonly masqueradeAll: boolean;
+  readonly masqueradeBit: number;
+  /** Ranges of the node's addresses that take node ports; empty: all. */
+  readonly nodePortAddresses: readonly string[];
+  readonly localhostNodePorts: boolean;
+  readonly syncPeriodMs: number;
+  /** "address:port"; '' for none. */
+  readonly healthzAddress: string;
+  readonly metricsAddress: string;
+  /** Written beside the rules. */
+  readonly owner: string;
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  readonly log: (message: string) => void;
+  readonly signal: AbortSignal;
+  /** Called once all that was there has been written. */
+  readonly onReady?: () => void;
+}
+
+/** The node's IPv4 addresses. */
+function nodeAddresses(): readonly string[] {
+  return Object.values(networkInterfaces()).flatMap((each) =>
+    (each ?? []).filter(({ family }) => family === 'IPv4').map(({ address }) => address),
+  );
+}
+
+/** Whether the kernel lets packets of no known connection pass. */
+async function conntrackIsLiberal(): Promise<boolean> {
+  return (await readFileIfExists('/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal'))?.trim() === '1';
+}
+
+async function backendOf({ mode, owner }: ProxyOptions): Promise<Backend> {
+  if (mode === 'iptables') return new IptablesBackend(owner);
+  const { NftablesBackend } = await import('./nftables/nftables.ts');
+  return new NftablesBackend(owner);
+}
+
+/** Runs until the signal aborts; its rules stay, as those of kube-proxy do. Rejects where a port is taken. */
+export async function runProxy(options: ProxyOptions): Promise<void> {
+  const { clock, log, signal, nodeName } = options;
+  setMaxListeners(0, signal);
+  const client = new ApiClient(options.access, { tracer: options.tracer, clock, userAgent: 'nodelet-proxy' });
+  const watch = <T extends Identified>(what: string, path: string, query: Query = {}): Reflector<T> =>
+    new Reflector<T>({
+      client,
+      path,
+      query,
+      clock,
+      onFailure: (error, ms) => log(`${what}: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
+      onRecovery: () => log(`${what}: the API server answers again`),
+    });
+  const mine = { labelSelector: '!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name' };
+  const services = watch<Service>('services', resourcePath('v1', 'services'), mine);
+  const slices = watch<EndpointSlice>('endpointslices', resourcePath('discovery.k8s.io/v1', 'endpointslices'), mine);
+  const nodes = watch<Node>('nodes', resourcePath('v1', 'nodes'), { fieldSelector: `metadata.name=${nodeName}` });
+  const metrics = new ProxyMetrics(options.mode);
+  const liberal = await conntrackIsLiberal();
+  const healthy = (): boolean => isHealthy(proxy.times, clock.now(), 2 * options.syncPeriodMs);
+  const health = new ServiceHealth(healthy, log);
+  const proxy: ServiceProxy = new ServiceProxy({
+    services: services.store,
+    slices: slices.store,
+    nodes: nodes.store,
+    backend: await backendOf(options),
+    metrics,
+    health,
+    clock,
+    log,
+    nodeName,
+    syncPeriodMs: options.syncPeriodMs,
+    options: () => ruleOptions(options, liberal, nodes.store.get(nodeName)),
+    nodeIPs: () => new Set(nodeAddresses()),
+    ...(options.onReady === undefined ? {} : { onFirstSync: options.onReady }),
+  });
+  const servers = await serve(options, proxy, metrics, healthy);
+  try {
+    const watching = Promise.all([services.run(signal), slices.run(signal), nodes.run(signal)]);
+    const synced = Promise.all([services, slices, nodes].map(({ store }) => store.whenSynced()));
+    await Promise.race([synced, watching]);
+    await Promise.all([watching, proxy.run(signal)]);
+  } finally {
+    health.close();
+    for (const server of servers) {
+      server.close();
+      server.closeAllConnections();
+    }
+    client.close();
+  }
+}
+
+function ruleOptions(options: ProxyOptions, liberal: boolean, node: Node | undefined): RuleOptions {
+  const { clusterCidr, masqueradeAll, masqueradeBit, nodePortAddresses, localhostNodePorts } = options;
+  const chosen = nodeAddresses().filter((ip) => nodePortAddresses.some((range) => containsAddress(range, ip)));
+  return {
+    clusterCidr,
+    masqueradeAll,
+    masqueradeBit,
+    nodePortIPs: nodePortAddresses.length === 0 ? undefined : chosen,
+    localhostNodePorts,
+    dropInvalid: !liberal,
+    nodeIP: node?.status?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
+  };
+}
+
+function split(address: string): { readonly host: string; readonly port: number } {
+  const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
+  return { host: host === '' ? '0.0.0.0' : host.replace(/^\[|\]$/g, ''), port: Number(port) };
+}
+
+async function serve(
+  { healthzAddress, metricsAddress, clock, mode }: ProxyOptions,
+  proxy: ServiceProxy,
+  metrics: ProxyMetrics,
+  healthy: () => boolean,
+) {
+  const servers = [];
+  if (healthzAddress !== '') {
+    const { host, port } = split(healthzAddress);
+    const server = await listen(
+      (request, response) => {
+        const path = request.url?.split('?')[0];
+        if (path !== '/healthz' && path !== '/livez') {
+          response.writeHead(404).end();
+          return;
+        }
+        const name = path === '/healthz' ? 'healthz' : 'livez';
+        const eligible = name === 'healthz' ? proxy.nodeEligible : undefined;
+        const code = healthy() && eligible !== false ? 200 : 503;
+        metrics.probed(name, code);
+        response.writeHead(code, { 'content-type': 'application/json', 'x-content-type-options': 'nosniff' });
+        response.end(healthzBody(proxy.times, clock.now(), eligible));
+      },
+      host,
+      port,
+    );
+    servers.push(server);
+  }
+  if (metricsAddress !== '') {
+    const { host, port } = split(metricsAddress);
+    const server = await listen(
+      (request, response) => {
+        const path = request.url?.split('?')[0];
+        if (path === '/proxyMode') response.end(mode);
+        else if (path === '/metrics') {
+          metrics.text().then(
+            (text) => response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' }).end(text),
+            (error: unknown) => response.writeHead(500).end(errorMessage(error)),
+          );
+        } else response.writeHead(404).end();
+      },
+      host,
+      port,
+    );
+    servers.push(server);
+  }
+  return servers;
+}

@@ -1,0 +1,209 @@
+// The proxy's loop: what changes in services, slices and its node is taken in at once and written as soon as the last write has
+// ended; what someone else changes in the kernel's tables is repaired. Decides no rules.
+
+import { readFile } from 'node:fs/promises';
+import { objectKey, type ReadableStore } from '../client/store.ts';
+import type { EndpointSlice, Node, Service } from '../client/types.ts';
+import { WorkQueue } from '../client/workqueue.ts';
+import { type Clock, type EpochMs, earlier, elapsedMs } from '../lib/clock.ts';
+import { errorMessage } from '../lib/errors.ts';
+import { repeat } from '../lib/retry.ts';
+import { parseRfc3339 } from '../lib/rfc3339.ts';
+import type { Backend } from './backend.ts';
+import { deleteFlows } from './conntrack/delete-flows.ts';
+import { expectedAnswers, parseFlows, staleFlows } from './conntrack/flows.ts';
+import type { ServiceHealth, SyncTimes } from './health.ts';
+import type { ProxyMetrics } from './metrics.ts';
+import type { RuleOptions } from './options.ts';
+import { Programmes } from './programme.ts';
+import type { NodeTopology } from './reachable.ts';
+import { serviceOfSlice } from './service-ports.ts';
+
+const TRIGGER_TIME = 'endpoints.kubernetes.io/last-change-trigger-time';
+const ZONE = 'topology.kubernetes.io/zone';
+/** Pauses after a failure, ms; the longest is the time between two looks. */
+const FIRST_RETRY_MS = 100;
+
+export interface ProxyParts {
+  readonly services: ReadableStore<Service>;
+  readonly slices: ReadableStore<EndpointSlice>;
+  readonly nodes: ReadableStore<Node>;
+  readonly backend: Backend;
+  readonly metrics: ProxyMetrics;
+  readonly health: Pick<ServiceHealth, 'update'>;
+  readonly clock: Clock;
+  readonly log: (message: string) => void;
+  readonly nodeName: string;
+  /** Between two looks at the kernel's tables, ms. */
+  readonly syncPeriodMs: number;
+  /** What the rules depend on besides; the addresses of the node are found anew each time. */
+  readonly options: () => RuleOptions;
+  readonly nodeIPs: () => ReadonlySet<string>;
+  /** Called once all that was there has been written. */
+  readonly onFirstSync?: () => void;
+}
+
+export class ServiceProxy {
+  readonly #parts: ProxyParts;
+  readonly #queue: WorkQueue<'sync'>;
+  readonly #programmes = new Programmes();
+  readonly #slices = new Map<string, Map<string, EndpointSlice>>();
+  /** Services to take in. */
+  readonly #dirty = new Set<string>();
+  #full = true;
+  #isFirst = true;
+  #options: RuleOptions | undefined;
+  #node: NodeTopology;
+  #lastUpdated: EpochMs;
+  #waitingSince: EpochMs | undefined;
+  /** Of the changes that wait to be written. */
+  #triggers: EpochMs[] = [];
+
+  constructor(parts: ProxyParts) {
+    this.#parts = parts;
+    this.#node = { name: parts.nodeName, zone: '' };
+    this.#lastUpdated = parts.clock.now();
+    this.#queue = new WorkQueue({
+      clock: parts.clock,
+      initialDelayMs: FIRST_RETRY_MS,
+      maxDelayMs: parts.syncPeriodMs,
+    });
+    parts.services.onChange((changes) => {
+      if (changes.length > 0) parts.metrics.changed('service', changes.length);
+      for (const { object } of changes) this.#changed(objectKey(object));
+    });
+    parts.slices.onChange((changes) => {
+      if (changes.length > 0) parts.metrics.changed('endpoint', changes.length);
+      for (const change of changes) {
+        if (change.type === 'modified') this.#takeSlice(change.old, false);
+        this.#takeSlice(change.object, change.type !== 'removed');
+      }
+    });
+    parts.nodes.onChange(() => this.#nodeChanged());
+  }
+
+  get times(): SyncTimes {
+    return { lastUpdated: this.#lastUpdated, waitingSince: this.#waitingSince };
+  }
+
+  /** A node that is being deleted is to get no more traffic from load balancers. */
+  get nodeEligible(): boolean {
+    const node = this.#parts.nodes.get(this.#parts.nodeName);
+    if (node === undefined) return true;
+    const leaves = (node.spec?.taints ?? []).some(({ key }) => key === 'ToBeDeletedByClusterAutoscaler');
+    return node.metadata.deletionTimestamp === undefined && !leaves;
+  }
+
+  #takeSlice(slice: EndpointSlice, isThere: boolean): void {
+    const service = serviceOfSlice(slice);
+    if (service === undefined) return;
+    const slices = this.#slices.get(service) ?? new Map<string, EndpointSlice>();
+    if (isThere) slices.set(slice.metadata.name, slice);
+    else slices.delete(slice.metadata.name);
+    if (slices.size === 0) this.#slices.delete(service);
+    else this.#slices.set(service, slices);
+    const trigger = isThere ? parseRfc3339(slice.metadata.annotations?.[TRIGGER_TIME]) : undefined;
+    // What has been there before the proxy says nothing about its speed.
+    if (trigger !== undefined && !this.#isFirst) this.#triggers.push(trigger);
+    this.#changed(service);
+  }
+
+  #nodeChanged(): void {
+    const { nodes, nodeName, services } = this.#parts;
+    const zone = nodes.get(nodeName)?.metadata.labels?.[ZONE] ?? '';
+    if (zone === this.#node.zone) return;
+    this.#node = { name: nodeName, zone };
+    for (const service of services.list()) this.#changed(objectKey(service));
+  }
+
+  #changed(key: string): void {
+    this.#dirty.add(key);
+    this.#enqueue();
+  }
+
+  #enqueue(): void {
+    const now = this.#parts.clock.now();
+    this.#waitingSince = this.#waitingSince === undefined ? now : earlier(this.#waitingSince, now);
+    this.#parts.metrics.queued(now);
+    this.#queue.add('sync');
+  }
+
+  /** To be called once the caches are filled; runs until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, log, syncPeriodMs } = this.#parts;
+    const stop = (): void => this.#queue.shutDown();
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    this.#enqueue();
+    const syncing = this.#queue.run(
+      1,
+      () => this.#sync(),
+      (_, error, retryMs) => log(`rules are not written: ${errorMessage(error)}; again in ${retryMs} ms`),
+    );
+    const checking = repeat(() => this.#check(), { clock, everyMs: syncPeriodMs, firstMs: syncPeriodMs, signal });
+    await Promise.all([syncing, checking]);
+  }
+
+  async #check(): Promise<undefined> {
+    // What is about to be written may be under way.
+    if (this.#waitingSince !== undefined) return;
+    try {
+      const damage = await this.#parts.backend.damage();
+      if (damage === undefined || this.#waitingSince !== undefined) return;
+      this.#parts.log(`${damage}: all rules are written again`);
+    } catch (error) {
+      this.#parts.log(`the rules cannot be read: ${errorMessage(error)}`);
+    }
+    this.#full = true;
+    this.#enqueue();
+  }
+
+  async #sync(): Promise<void> {
+    const { backend, clock, metrics, health, services } = this.#parts;
+    const begun = clock.monotonic();
+    const triggers = this.#triggers;
+    this.#triggers = [];
+    this.#waitingSince = undefined;
+    for (const key of this.#dirty) {
+      const slices = [...(this.#slices.get(key)?.values() ?? [])];
+      this.#programmes.update(key, services.get(key), slices, this.#node);
+    }
+    this.#dirty.clear();
+    const options = this.#currentOptions();
+    const full = this.#full;
+    try {
+      const applied = await backend.apply(this.#programmes.all, options, full);
+      this.#full = false;
+      this.#lastUpdated = clock.now();
+      metrics.synced(applied, { full, tookMs: elapsedMs(begun, clock.monotonic()), nowMs: this.#lastUpdated });
+      for (const trigger of triggers) metrics.programmed(elapsedMs(trigger, this.#lastUpdated));
+    } catch (error) {
+      this.#full = true;
+      this.#waitingSince ??= this.#lastUpdated;
+      metrics.failed(full);
+      throw error;
+    }
+    health.update(this.#programmes.services);
+    if (this.#isFirst) this.#parts.onFirstSync?.();
+    this.#isFirst = false;
+    await this.#clearFlows();
+  }
+
+  /** The same object as long as nothing differs: the rules of every service depend on it. */
+  #currentOptions(): RuleOptions {
+    const next = this.#parts.options();
+    if (this.#options === undefined || JSON.stringify(this.#options) !== JSON.stringify(next)) this.#options = next;
+    return this.#options;
+  }
+
+  async #clearFlows(): Promise<void> {
+    const programme = this.#programmes.all;
+    if (![...programme.values()].some(({ port }) => port.protocol === 'udp')) return;
+    try {
+      const flows = parseFlows(await readFile('/proc/net/nf_conntrack', 'utf8'));
+      await deleteFlows(staleFlows(flows, expectedAnswers(programme), this.#parts.nodeIPs()));
+    } catch (error) {
+      this.#parts.log(`UDP flows of endpoints that are gone may go on: ${errorMessage(error)}`);
+    }
+  }
+}

@@ -1,0 +1,257 @@
+// Services with real traffic, in both modes of the proxy: from a pod and from the node, to cluster addresses and node ports, with
+// stock kubectl. The time between two looks at the kernel's tables is an hour: what follows a change does not come from a look.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type { ServicePort } from 'kubernetes-types/core/v1';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { proxyProgram } from '../../../cli/lab/programs.ts';
+import { resourcePath } from '../../../client/paths.ts';
+import type { EndpointSlice, Service } from '../../../client/types.ts';
+import { type ExecResult, exec, execOk } from '../../../lib/exec.ts';
+import { removeProxyRules } from '../../../proxy/iptables/iptables.ts';
+import { apply, eventually, FOREVER, shellPod } from '../agent/harness.ts';
+import { type PrivateLab, startLab } from '../support/lab.ts';
+
+const NAMESPACE = 'proxied';
+const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
+/** Answers with the name of its pod. */
+const SERVER = 'mkdir /tmp/w; cd /tmp/w; echo $HOSTNAME > index.html; exec httpd -f -p 8080';
+
+let lab: PrivateLab;
+let child: ChildProcess | undefined;
+
+const at = (name: string) => ({ namespace: NAMESPACE, name });
+const kubectl = (...args: string[]): Promise<string> => lab.kubectl('-n', NAMESPACE, ...args);
+const service = (name: string): Promise<Service> => lab.client.get(resourcePath('v1', 'services', at(name)));
+const slicesOf = async (name: string): Promise<readonly EndpointSlice[]> => {
+  const query = { labelSelector: `kubernetes.io/service-name=${name}` };
+  const path = resourcePath('discovery.k8s.io/v1', 'endpointslices', { namespace: NAMESPACE });
+  return (await lab.client.list<EndpointSlice>(path, query)).items;
+};
+const server = (name: string, app = 'web'): object => {
+  const pod = shellPod(name, SERVER, { hostname: name }) as { metadata: object };
+  return { ...pod, metadata: { ...pod.metadata, namespace: NAMESPACE, labels: { app } } };
+};
+const portOf = async (name: string): Promise<ServicePort> => {
+  const [port] = (await service(name)).spec?.ports ?? [];
+  if (port === undefined) throw new Error(`${name} has no port`);
+  return port;
+};
+const addressOf = async (name: string): Promise<string> => (await service(name)).spec?.clusterIP ?? '';
+const nodeIP = async (): Promise<string> =>
+  (
+    await lab.kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}')
+  ).trim();
+
+/** The name of the pod that answers; from the node, or from a pod. */
+async function tryGet(address: string, from?: string): Promise<ExecResult> {
+  const get = ['wget', '-q', '-O-', `http://${address}/`];
+  return from === undefined
+    ? exec('busybox', get, { timeoutMs: 20_000 })
+    : lab.tryKubectl(['-n', NAMESPACE, 'exec', from, '--', ...get], { timeoutMs: 20_000 });
+}
+async function answerOf(address: string, from?: string): Promise<string | undefined> {
+  const { code, stdout } = await tryGet(address, from);
+  return code === 0 ? stdout.trim() : undefined;
+}
+const answers = (address: string, from?: string): Promise<string> =>
+  eventually(`an answer of ${address}`, () => answerOf(address, from));
+const refused = (address: string): Promise<true> =>
+  eventually(`${address} to be refused`, async () =>
+    /refused/.test((await tryGet(address)).stderr) ? true : undefined,
+  );
+
+/** Another proxy in place of the lab's. */
+async function startProxy(mode: 'iptables' | 'nftables', ...more: string[]): Promise<void> {
+  await stopProxy();
+  const { args } = proxyProgram(lab.paths, lab.lab.state, ['--proxy-mode', mode, ...more]);
+  child = spawn(NODELET, [...args], { stdio: 'ignore' });
+}
+async function stopProxy(): Promise<void> {
+  if (child === undefined) await lab.lab.halt('proxy');
+  else {
+    const ended = new Promise((resolve) => child?.once('exit', resolve));
+    child.kill('SIGKILL');
+    await ended;
+  }
+  child = undefined;
+}
+
+beforeAll(async () => {
+  lab = await startLab({ proxy: 'iptables', proxyFlags: ['--sync-period', '60m'] });
+  expect(lab.lines.join('\n')).not.toContain('Services are not forwarded');
+  await lab.kubectl('create', 'namespace', NAMESPACE);
+  await eventually('the service account', async () =>
+    (await lab.tryKubectl(['-n', NAMESPACE, 'get', 'serviceaccount', 'default'])).code === 0 ? true : undefined,
+  );
+  const client = shellPod('client', FOREVER) as { metadata: object };
+  const here = { ...client, metadata: { ...client.metadata, namespace: NAMESPACE } };
+  await apply(lab, server('one'), server('two'), server('single', 'single'), here);
+  for (const name of ['one', 'two', 'single', 'client']) await podReady(name);
+  await kubectl(
+    'expose',
+    'pod',
+    'one',
+    '--name=web',
+    '--selector=app=web',
+    '--port=80',
+    '--target-port=8080',
+    '--type=NodePort',
+  );
+  await kubectl('expose', 'pod', 'single', '--port=80', '--target-port=8080');
+  await kubectl('create', 'service', 'clusterip', 'headless', '--clusterip=None', '--tcp=80:8080');
+  await kubectl('set', 'selector', 'service/headless', 'app=web');
+});
+afterAll(async () => {
+  child?.kill('SIGKILL');
+  await lab?.stop();
+});
+
+const podReady = async (name: string): Promise<void> => {
+  await eventually(`pod ${name}`, async () => {
+    const out = await kubectl('get', 'pod', name, '-o', 'jsonpath={.status.conditions[?(@.type=="Ready")].status}');
+    return out === 'True' ? true : undefined;
+  });
+};
+
+test('the commands of docs/services.md work as they are written', async () => {
+  const page = await readFile(fileURLToPath(new URL('../../../docs/services.md', import.meta.url)), 'utf8');
+  const blocks = [...page.matchAll(/^```sh proxied\n([\s\S]*?)^```$/gm)].map(([, script = '']) => script);
+  expect(blocks.length).toBeGreaterThan(4);
+  const script = blocks.join('').replaceAll('/var/lib/nodelet', lab.root);
+  const { code, stdout, stderr } = await exec('bash', ['-euo', 'pipefail', '-c', script], { timeoutMs: 200_000 });
+  expect(code, `${stdout}\n${stderr}`).toBe(0);
+});
+
+describe.each(['iptables', 'nftables'] as const)('%s', (mode) => {
+  beforeAll(async () => {
+    if (mode === 'iptables') return;
+    await startProxy(mode, '--sync-period', '60m');
+    await removeProxyRules();
+  });
+
+  test('a cluster address from the node and from a pod, a node port from both, and both pods answer', async () => {
+    const [address, { nodePort }, node] = [await addressOf('web'), await portOf('web'), await nodeIP()];
+    for (const to of [address, `${node}:${nodePort}`]) {
+      for (const from of [undefined, 'client']) expect(await answers(to, from)).toMatch(/^(one|two)$/);
+    }
+    const seen = new Set<string>();
+    await eventually('both pods', async () => (seen.add(await answers(address)).size === 2 ? true : undefined));
+    expect([...seen].sort()).toEqual(['one', 'two']);
+  });
+
+  test('a pod reaches itself by its service', async () => {
+    expect(await answers(await addressOf('single'), 'single')).toBe('single');
+  });
+
+  test('a client stays with its endpoint where the service says so', async () => {
+    const address = await addressOf('web');
+    await kubectl('patch', 'service', 'web', '-p', '{"spec":{"sessionAffinity":"ClientIP"}}');
+    await eventually('eight answers of one pod', async () => {
+      const some: (string | undefined)[] = [];
+      for (let turn = 0; turn < 8; turn++) some.push(await answerOf(address));
+      return new Set(some).size === 1 && some[0] !== undefined ? true : undefined;
+    });
+    await kubectl('patch', 'service', 'web', '-p', '{"spec":{"sessionAffinity":"None"}}');
+    const seen = new Set<string>();
+    await eventually('both pods', async () => (seen.add(await answers(address)).size === 2 ? true : undefined));
+  });
+
+  test('endpoints follow readiness, and a service without any refuses connections', async () => {
+    const address = await addressOf('single');
+    await answers(address);
+    await kubectl('label', 'pod', 'single', 'app=other', '--overwrite');
+    await refused(address);
+    expect((await slicesOf('single')).flatMap(({ endpoints = [] }) => endpoints)).toEqual([]);
+    await kubectl('label', 'pod', 'single', 'app=single', '--overwrite');
+    expect(await answers(address)).toBe('single');
+  });
+
+  test('a headless service has endpoints and no rules', async () => {
+    const ips = (await slicesOf('headless')).flatMap(({ endpoints = [] }) =>
+      endpoints.flatMap(({ addresses }) => addresses),
+    );
+    expect(ips).toHaveLength(2);
+    const rules = mode === 'iptables' ? await execOk('iptables-save', []) : await execOk('nft', ['list', 'ruleset']);
+    expect(rules).toContain('proxied/web');
+    expect(rules).not.toContain('proxied/headless');
+  });
+
+  test('UDP that went to a pod that is gone goes to another one', async () => {
+    const name = `udp-${mode}`;
+    await apply(lab, server(`${name}-a`, name), server(`${name}-b`, name));
+    await podReady(`${name}-a`);
+    await podReady(`${name}-b`);
+    await kubectl(
+      'expose',
+      'pod',
+      `${name}-a`,
+      `--name=${name}`,
+      `--selector=app=${name}`,
+      '--port=53',
+      '--protocol=UDP',
+    );
+    const address = await addressOf(name);
+    const socket = createSocket('udp4');
+    // Nothing listens in the pods: that the packet is refused is no matter here.
+    socket.on('error', () => undefined);
+    const flow = async (): Promise<string | undefined> => {
+      socket.send('x', 53, address);
+      const lines = (await readFile('/proc/net/nf_conntrack', 'utf8')).split('\n');
+      return lines
+        .map((line) => new RegExp(`dst=${address} .*dport=53 .*src=(10\\.244\\S+) `).exec(line)?.[1])
+        .find((ip) => ip !== undefined);
+    };
+    try {
+      const first = await eventually('a flow to a pod', flow);
+      const pods = await kubectl(
+        'get',
+        'pods',
+        '-l',
+        `app=${name}`,
+        '-o',
+        'jsonpath={range .items[*]}{.metadata.name} {.status.podIP}\n{end}',
+      );
+      const owner =
+        pods
+          .split('\n')
+          .find((line) => line.endsWith(` ${first}`))
+          ?.split(' ')[0] ?? '';
+      await kubectl('label', 'pod', owner, 'app=gone', '--overwrite');
+      await eventually('a flow to the other pod', async () => {
+        const now = await flow();
+        return now !== undefined && now !== first ? now : undefined;
+      });
+    } finally {
+      socket.close();
+    }
+  });
+
+  test('what is removed by hand is written again', async () => {
+    await startProxy(mode, '--sync-period', '1s');
+    const address = await addressOf('web');
+    await answers(address);
+    if (mode === 'iptables') await execOk('iptables', ['-w', '-t', 'nat', '-F', 'KUBE-SERVICES']);
+    else await execOk('nft', ['delete', 'table', 'ip', 'kube-proxy']);
+    expect((await tryGet(address)).code).not.toBe(0);
+    await answers(address);
+  });
+});
+
+test('health and metrics as kube-proxy has them', async () => {
+  const { healthzPort, metricsPort } = lab.lab.state.proxy ?? {};
+  const get = async (port = 0, path = ''): Promise<string> => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
+  expect(JSON.parse(await get(healthzPort, '/healthz'))).toMatchObject({ nodeEligible: true });
+  const metrics = await get(metricsPort, '/metrics');
+  for (const name of [
+    'kubeproxy_sync_proxy_rules_duration_seconds_count',
+    'kubeproxy_sync_proxy_rules_last_timestamp_seconds',
+    'kubeproxy_network_programming_duration_seconds_bucket',
+    'kubeproxy_sync_proxy_rules_nftables_total',
+  ])
+    expect(metrics).toContain(name);
+  expect(await get(metricsPort, '/proxyMode')).toBe('nftables');
+});
