@@ -16,7 +16,8 @@ import {
   LISTS,
   PRESENT,
 } from '../apiserver/schema/list-types.ts';
-import { ADDED, ENUMS, INT64, MERGES, OMIT_ZERO, POINTERS, ROOTS, TYPES } from '../apiserver/schema/overlay.ts';
+import { ADDED, ENUMS, INT64, MERGES, OMIT_ZERO, ROOTS, TYPES } from '../apiserver/schema/overlay.ts';
+import { POINTERS } from '../apiserver/schema/pointers.ts';
 
 const TYPES_DIR = fileURLToPath(new URL('../node_modules/kubernetes-types/', import.meta.url));
 const GO_TYPES = fileURLToPath(new URL('../apiserver/gen/go-types.json', import.meta.url));

@@ -6,11 +6,11 @@ import { rfc3339 } from '../../lib/rfc3339.ts';
 import { sameJson } from '../../lib/same-json.ts';
 import { checkCertificates, PemError, readCertificateRequest } from '../pki/requests.ts';
 import { AGE_COLUMN, age, humanDuration, NAME_COLUMN, text } from './columns.ts';
-import { addErrors, duplicate, forbidden, invalid, notSupported, required, tooLong } from './field-errors.ts';
+import { addErrors, duplicate, forbidden, invalid, notSupported, required } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
-import { dns1123Label, dns1123Subdomain } from './names.ts';
 import type { CallerWrite, FieldError, KubeObject, RequestContext } from './resource.ts';
 import { as, type Loose } from './shapes.ts';
+import { validateSignerName } from './shared/signers.ts';
 
 const of = (object: KubeObject) => as<CertificateSigningRequest>(object, 'CertificateSigningRequest');
 type Condition = NonNullable<NonNullable<Loose<CertificateSigningRequest>['status']>['conditions']>[number];
@@ -40,33 +40,6 @@ function problemOf(read: () => void): string | undefined {
     if (error instanceof PemError) return error.message;
     throw error;
   }
-}
-
-/** "example.com/signer-name" (ValidateSignerName). */
-function validateSigner(signer: string): FieldError[] {
-  const field = 'spec.signerName';
-  if (signer === '') return [required(field)];
-  const [domain = '', path, ...more] = signer.split('/');
-  if (path === undefined || more.length > 0) {
-    return [invalid(field, signer, "must be a fully qualified domain and path of the form 'example.com/signer-name'")];
-  }
-  const errors: FieldError[] = domain.length > 253 ? [tooLong(field, 253)] : [];
-  const check = (whole: string, rule: (label: string) => string[]): void => {
-    // The first bad label only: the others' messages would be the same.
-    const label = whole.split('.').find((one) => rule(one).length > 0);
-    if (label === undefined) return;
-    const shown = JSON.stringify(label);
-    for (const message of rule(label)) errors.push(invalid(field, whole, `validating label ${shown}: ${message}`));
-  };
-  check(domain, dns1123Label);
-  if (!domain.includes('.')) {
-    errors.push(invalid(field, domain, 'should be a domain with at least two segments separated by dots'));
-  }
-  check(path, dns1123Subdomain);
-  // The most that a domain, a name and a namespace may have together.
-  const most = 253 + 63 + 1 + 253;
-  if (signer.length > most) errors.push(tooLong(field, most));
-  return errors;
 }
 
 function validateUsages(usages: readonly string[]): FieldError[] {
@@ -109,7 +82,7 @@ function validate(object: KubeObject, old?: KubeObject): FieldError[] {
   addErrors(errors, validateUsages(usages));
   if (signerName === LEGACY_SIGNER) {
     errors.push(invalid('spec.signerName', signerName, 'the legacy signerName is not allowed via this API version'));
-  } else addErrors(errors, validateSigner(signerName));
+  } else addErrors(errors, validateSignerName('spec.signerName', signerName));
   if (expirationSeconds !== undefined && expirationSeconds < MIN_SECONDS) {
     const why = 'may not specify a duration less than 600 seconds (10 minutes)';
     errors.push(invalid('spec.expirationSeconds', expirationSeconds, why));
@@ -215,6 +188,7 @@ export const certificatesigningrequests = defineKind({
   // Any name at all.
   nameRule: () => [],
   strategy: {
+    countsGenerations: false,
     resetFields: {
       '': [['spec'], ['status']],
       status: [['spec'], ['status', 'conditions']],

@@ -3,7 +3,7 @@
 import type { ConfigMap } from 'kubernetes-types/core/v1';
 import { sameJson } from '../../lib/same-json.ts';
 import { namedTable } from './columns.ts';
-import { addErrors, forbidden, invalid, syntax, tooLong } from './field-errors.ts';
+import { addErrors, forbidden, invalid, syntax, tooLong, WHOLE } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
 import { configMapKey } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
@@ -27,7 +27,7 @@ function validate(object: KubeObject): FieldError[] {
     addErrors(errors, syntax(`binaryData[${key}]`, key, configMapKey(key)));
     size += Buffer.byteLength(value ?? '', 'base64');
   }
-  if (size > MAX_SIZE) errors.push(tooLong('', MAX_SIZE));
+  if (size > MAX_SIZE) errors.push(tooLong(WHOLE, MAX_SIZE));
   return errors;
 }
 

@@ -37,6 +37,11 @@ export function notFound(field: string, value: unknown): FieldError {
   return { type: 'FieldValueNotFound', field, detail: `Not found: ${show(value)}` };
 }
 
+/** With why, as few have it. */
+export function notFoundBecause(field: string, value: unknown, detail: string): FieldError {
+  return { type: 'FieldValueNotFound', field, detail: `Not found: ${show(value)}: ${detail}` };
+}
+
 /** `max` in bytes. */
 export function tooLong(field: string, max: number): FieldError {
   return { type: 'FieldValueTooLong', field, detail: `Too long: may not be more than ${max} bytes` };
@@ -46,12 +51,20 @@ export function tooMany(field: string, actual: number, max: number): FieldError 
   return { type: 'FieldValueTooMany', field, detail: `Too many: ${actual}: must have at most ${max} items` };
 }
 
+/** How the API machinery prints the path of the object itself. */
+export const WHOLE = '[]';
 export const IMMUTABLE = 'field is immutable';
 
 /** "Required value" when empty, "Unsupported value" when it is none of `supported`; the list is shown sorted. */
 export function oneOf(field: string, value: string | undefined, supported: readonly string[]): FieldError[] {
   if (value === undefined || value === '') return [required(field)];
   return supported.includes(value) ? [] : [notSupported(field, value, [...supported].sort())];
+}
+
+/** As oneOf, with the list as it is given: upstream sorts some. */
+export function oneOfListed(field: string, value: string | undefined, supported: readonly string[]): FieldError[] {
+  if (value === undefined || value === '') return [required(field)];
+  return supported.includes(value) ? [] : [notSupported(field, value, supported)];
 }
 
 /** As oneOf, but absent is fine. */

@@ -19,6 +19,8 @@ export type KindDefinition = Omit<ResourceKind, 'strategy'> & {
   readonly updateMeta?: readonly MetaPart[];
   /** The same for its status. Default: "update". */
   readonly statusMeta?: readonly MetaPart[];
+  /** The same for updates through other subresources. Default: "update". */
+  readonly subresourceMeta?: readonly MetaPart[];
   /** Of the old kinds: a finalizer without a domain is one of Kubernetes' own. Default: true. */
   readonly standardFinalizers?: boolean;
 };
@@ -29,6 +31,7 @@ export function defineKind({
   strategy = {},
   updateMeta = ['update'],
   statusMeta = ['update'],
+  subresourceMeta = ['update'],
   standardFinalizers = true,
   ...row
 }: KindDefinition): ResourceKind {
@@ -48,7 +51,7 @@ export function defineKind({
   };
   const subresources = Object.entries(strategy.validateSubresource ?? {}).map(([name, own]) => [
     name,
-    updateRules(['update'], own),
+    updateRules(subresourceMeta, own),
   ]);
   return {
     ...row,

@@ -22,6 +22,8 @@ function isNamePart(text: string): boolean {
   return text !== '' && !/[^-A-Za-z0-9_.]/.test(text) && !/^[-_.]|[-_.]$/.test(text);
 }
 
+const bytes = (text: string): number => Buffer.byteLength(text);
+
 function maxLength(max: number): string {
   return `must be no more than ${max} bytes`;
 }
@@ -40,6 +42,11 @@ const NOT_LABEL = regexError(
 const NOT_SUBDOMAIN = regexError(
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
   SUBDOMAIN,
+  'example.com',
+);
+const NOT_UNDERSCORED = regexError(
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character",
+  '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*',
   'example.com',
 );
 const NOT_DNS_1035 = regexError(
@@ -74,22 +81,36 @@ export type NameRule = (text: string) => string[];
 
 export function dns1123Label(text: string): string[] {
   const errors: string[] = [];
-  if (text.length > 63) errors.push(maxLength(63));
+  if (bytes(text) > 63) errors.push(maxLength(63));
   if (!isLabel(text)) errors.push(isSubdomain(text) ? 'must not contain dots' : NOT_LABEL);
   return errors;
 }
 
 export function dns1123Subdomain(text: string): string[] {
   const errors: string[] = [];
-  if (text.length > 253) errors.push(maxLength(253));
+  if (bytes(text) > 253) errors.push(maxLength(253));
   if (!isSubdomain(text)) errors.push(NOT_SUBDOMAIN);
   return errors;
+}
+
+/** As DNS has it for what are no hosts: "_ldap._tcp.example.com". */
+export function subdomainWithUnderscores(text: string): string[] {
+  const errors: string[] = [];
+  if (bytes(text) > 253) errors.push(maxLength(253));
+  if (text === '' || /[^-._a-z0-9]/.test(text) || !/[a-z0-9]$/.test(text) || !text.split('.').every(isUnderscored)) {
+    errors.push(NOT_UNDERSCORED);
+  }
+  return errors;
+}
+
+function isUnderscored(part: string): boolean {
+  return /^_?[a-z0-9]/.test(part) && /[a-z0-9]$/.test(part);
 }
 
 /** "*.example.com". */
 export function wildcardSubdomain(text: string): string[] {
   const errors: string[] = [];
-  if (text.length > 253) errors.push(maxLength(253));
+  if (bytes(text) > 253) errors.push(maxLength(253));
   if (text.startsWith('*.') && isSubdomain(text.slice(2))) return errors;
   return [
     ...errors,
@@ -103,7 +124,7 @@ export function wildcardSubdomain(text: string): string[] {
 
 export function dns1035Label(text: string): string[] {
   const errors: string[] = [];
-  if (text.length > 63) errors.push(maxLength(63));
+  if (bytes(text) > 63) errors.push(maxLength(63));
   if (!isLabel(text) || /^[0-9]/.test(text)) errors.push(NOT_DNS_1035);
   return errors;
 }
@@ -129,14 +150,14 @@ export function qualifiedName(text: string): string[] {
     for (const message of dns1123Subdomain(text.slice(0, slash))) errors.push(`prefix part ${message}`);
   }
   if (name === '') errors.push('name part must be non-empty');
-  else if (name.length > 63) errors.push(`name part ${maxLength(63)}`);
+  else if (bytes(name) > 63) errors.push(`name part ${maxLength(63)}`);
   if (!isNamePart(name)) errors.push(NOT_NAME_PART);
   return errors;
 }
 
 export function labelValue(text: string): string[] {
   const errors: string[] = [];
-  if (text.length > 63) errors.push(maxLength(63));
+  if (bytes(text) > 63) errors.push(maxLength(63));
   if (text !== '' && !isNamePart(text)) errors.push(NOT_LABEL_VALUE);
   return errors;
 }
@@ -149,7 +170,7 @@ export function envVarName(text: string): string[] {
 
 export function configMapKey(text: string): string[] {
   const errors: string[] = [];
-  if (text.length > 253) errors.push(maxLength(253));
+  if (bytes(text) > 253) errors.push('must be no more than 253 characters');
   if (text === '' || /[^-._a-zA-Z0-9]/.test(text)) errors.push(NOT_CONFIG_KEY);
   if (text === '.' || text === '..') errors.push(`must not be '${text}'`);
   else if (text.startsWith('..')) errors.push("must not start with '..'");
@@ -162,7 +183,7 @@ export function portNumber(port: number): string[] {
 
 export function portName(text: string): string[] {
   const errors: string[] = [];
-  if (text.length > 15) errors.push(maxLength(15));
+  if (bytes(text) > 15) errors.push('must be no more than 15 characters');
   if (/[^-a-z0-9]/.test(text)) errors.push('must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)');
   if (!/[a-z]/.test(text)) errors.push('must contain at least one letter (a-z)');
   if (text.includes('--')) errors.push('must not contain consecutive hyphens');

@@ -23,6 +23,7 @@ export const namespaces = defineKind({
   schema: 'io.k8s.api.core.v1.Namespace',
   nameRule: dns1123Label,
   strategy: {
+    countsGenerations: false,
     applyDefaults: (object) => {
       const name = object.metadata.name ?? '';
       if (name !== '') {

@@ -119,6 +119,7 @@ export const nodes = defineKind({
   subresources: ['status', 'proxy'],
   schema: 'io.k8s.api.core.v1.Node',
   strategy: {
+    countsGenerations: false,
     // A kubelet registers its node with its status.
     prepareForCreate: () => undefined,
     prepareForUpdate: (object, old) => {

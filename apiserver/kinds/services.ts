@@ -77,6 +77,7 @@ export const services = defineKind({
   schema: 'io.k8s.api.core.v1.Service',
   nameRule: dns1035Label,
   strategy: {
+    countsGenerations: false,
     applyDefaults: (object) => applyDefaults(serviceOf(object)),
     allocate: allocateService,
     prepareForCreate: (object) => {

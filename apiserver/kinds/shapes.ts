@@ -30,6 +30,13 @@ type Newer = {
   hostnameOverride?: string;
 };
 
+/** 1.30 has the names in an object of their own. */
+interface PodResourceClaim {
+  name?: string | undefined;
+  resourceClaimName?: string | undefined;
+  resourceClaimTemplateName?: string | undefined;
+}
+
 export interface RestartRule {
   action?: string | undefined;
   exitCodes?: { operator?: string | undefined; values?: number[] | undefined } | undefined;
@@ -50,7 +57,7 @@ export type PodSecurityContext = Loose<core.PodSecurityContext> & {
 };
 export type PodSpec = Omit<
   Loose<core.PodSpec>,
-  'containers' | 'initContainers' | 'ephemeralContainers' | 'volumes' | 'securityContext'
+  'containers' | 'initContainers' | 'ephemeralContainers' | 'volumes' | 'securityContext' | 'resourceClaims'
 > &
   Loose<Newer> & {
     containers?: Container[] | undefined;
@@ -58,6 +65,7 @@ export type PodSpec = Omit<
     ephemeralContainers?: Container[] | undefined;
     volumes?: Volume[] | undefined;
     securityContext?: PodSecurityContext | undefined;
+    resourceClaims?: PodResourceClaim[] | undefined;
   };
 /** What pods are made from. */
 export interface PodTemplate {

@@ -109,7 +109,10 @@ export function checkPlacement(
     }
     metadata.name = name;
   }
-  if (!row.namespaced) return;
+  if (!row.namespaced) {
+    delete metadata.namespace;
+    return;
+  }
   if (metadata.namespace === undefined || metadata.namespace === '') metadata.namespace = namespace;
   else if (metadata.namespace !== namespace) {
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request');

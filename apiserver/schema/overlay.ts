@@ -382,28 +382,3 @@ export const OMIT_ZERO: Readonly<Record<string, readonly string[]>> = {
   [`${EXTENSIONS}.CustomResourceDefinitionVersion`]: ['deprecated'],
   'io.k8s.api.scheduling.v1.PriorityClass': ['globalDefault'],
 };
-
-/** Optional strings that are pointers in Go: "" is a value of its own. */
-export const POINTERS: Readonly<Record<string, readonly string[]>> = {
-  [`${CORE}.Container`]: ['restartPolicy'],
-  [`${CORE}.EphemeralContainer`]: ['restartPolicy'],
-  [`${CORE}.PodSpec`]: ['hostnameOverride', 'preemptionPolicy', 'runtimeClassName'],
-  [`${CORE}.PodDNSConfigOption`]: ['value'],
-  [`${CORE}.HostPathVolumeSource`]: ['type'],
-  [`${CORE}.PersistentVolumeClaimSpec`]: ['storageClassName', 'volumeAttributesClassName', 'volumeMode'],
-  [`${CORE}.CSIVolumeSource`]: ['fsType'],
-  [`${CORE}.LocalVolumeSource`]: ['fsType'],
-  [`${CORE}.PersistentVolumeSpec`]: ['volumeAttributesClassName', 'volumeMode'],
-  [`${CORE}.PersistentVolumeClaimStatus`]: ['currentVolumeAttributesClassName'],
-  [`${CORE}.ServicePort`]: ['appProtocol'],
-  [`${CORE}.EndpointPort`]: ['appProtocol'],
-  [`${CORE}.EndpointAddress`]: ['nodeName'],
-  [`${CORE}.TypedLocalObjectReference`]: ['apiGroup'],
-  [`${CORE}.TypedObjectReference`]: ['apiGroup', 'namespace'],
-  'io.k8s.api.discovery.v1.EndpointPort': ['appProtocol', 'name', 'protocol'],
-  'io.k8s.api.discovery.v1.Endpoint': ['hostname', 'nodeName', 'zone'],
-  'io.k8s.api.coordination.v1.LeaseSpec': ['holderIdentity', 'preferredHolder', 'strategy'],
-  [`${STORAGE}.CSIDriverSpec`]: ['fsGroupPolicy'],
-  [`${STORAGE}.StorageClass`]: ['reclaimPolicy', 'volumeBindingMode'],
-  [`${STORAGE}.VolumeAttachmentSource`]: ['persistentVolumeName'],
-};

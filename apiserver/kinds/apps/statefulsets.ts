@@ -18,7 +18,8 @@ import {
   validateTemplate,
 } from '../shared/pod-template.ts';
 import { isUnusable } from '../shared/selectors.ts';
-import { defaultClaimSpec, validateClaimSpec } from '../storage/claims.ts';
+import { validateClaimSpec } from '../storage/claim-spec.ts';
+import { defaultClaimSpec } from '../storage/claims.ts';
 import { APPS, validateSelected, validateSelector } from './shared.ts';
 
 const of = (object: KubeObject): Of<StatefulSet> => as<StatefulSet>(object, 'StatefulSet');

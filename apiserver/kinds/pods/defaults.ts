@@ -49,7 +49,7 @@ function defaultHostPorts(container: Container): void {
 
 function defaultContainer(container: Container): void {
   const image = container.image ?? '';
-  if (image !== '') container.imagePullPolicy ??= imageTag(image) === 'latest' ? 'Always' : 'IfNotPresent';
+  container.imagePullPolicy ??= image !== '' && imageTag(image) === 'latest' ? 'Always' : 'IfNotPresent';
   container.terminationMessagePath ??= '/dev/termination-log';
   container.terminationMessagePolicy ??= 'File';
   for (const port of container.ports ?? []) port.protocol ??= 'TCP';

@@ -1,6 +1,5 @@
 // Pods: the row of the table, put together from its parts.
 
-import { forbidden } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { type Pod, podOf } from '../shapes.ts';
@@ -8,27 +7,15 @@ import { podWarnings } from '../shared/pod-warnings.ts';
 import { applyPodDefaults } from './defaults.ts';
 import { initialPodStatus } from './status.ts';
 import { podTable } from './table.ts';
-import { validatePod } from './validate.ts';
+import { validatePodCreate } from './validate.ts';
 import { prepareResize, validateResize } from './validate-resize.ts';
-import {
-  validateEphemeralContainersUpdate,
-  validateMirrorAnnotation,
-  validatePodStatusUpdate,
-  validatePodUpdate,
-} from './validate-update.ts';
+import { validatePodStatusUpdate } from './validate-status.ts';
+import { validateEphemeralContainersUpdate, validatePodUpdate } from './validate-update.ts';
 
-/** One way to update a pod, with what holds for all of them. */
 function updateValidation(
   validate: (pod: Pod, old: Pod) => FieldError[],
 ): (pod: KubeObject, old: KubeObject) => FieldError[] {
-  return (pod, old) => [...validateMirrorAnnotation(podOf(pod), podOf(old)), ...validate(podOf(pod), podOf(old))];
-}
-
-/** They come later, through their subresource. */
-function refuseEphemeral({ spec }: Pod): FieldError[] {
-  return spec?.ephemeralContainers === undefined
-    ? []
-    : [forbidden('spec.ephemeralContainers', 'cannot be set on create')];
+  return (pod, old) => validate(podOf(pod), podOf(old));
 }
 
 export const pods = defineKind({
@@ -53,6 +40,8 @@ export const pods = defineKind({
     'resize',
   ],
   schema: 'io.k8s.api.core.v1.Pod',
+  updateMeta: ['update', 'rules'],
+  subresourceMeta: ['update', 'rules'],
   strategy: {
     applyDefaults: (object) => applyPodDefaults(podOf(object)),
     prepareForCreate: (object) => {
@@ -67,7 +56,7 @@ export const pods = defineKind({
     },
     // Updates of pods are frequent and mostly made by programs: no warnings, as upstream.
     warnings: (object, old) => (old === undefined ? podWarnings('', podOf(object)) : []),
-    validateCreate: (object) => [...refuseEphemeral(podOf(object)), ...validatePod(podOf(object))],
+    validateCreate: (object) => validatePodCreate(podOf(object)),
     validateUpdate: updateValidation(validatePodUpdate),
     validateStatusUpdate: updateValidation(validatePodStatusUpdate),
     prepareSubresource: { resize: prepareResize },

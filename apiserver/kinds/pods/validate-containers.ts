@@ -1,4 +1,4 @@
-// Rules for containers: ordinary, init and ephemeral ones.
+// Rules for containers: ordinary, init and ephemeral ones, in upstream's order.
 
 import { isSidecar } from '../../../lib/sidecar.ts';
 import {
@@ -7,104 +7,80 @@ import {
   forbidden,
   invalid,
   notFound,
+  notSupported,
   oneOf,
-  optionalOneOf,
+  oneOfListed,
   required,
   syntax,
-  tooMany,
+  tooLong,
 } from '../field-errors.ts';
-import { dns1123Label, ipAddress, portName, portNumber } from '../names.ts';
+import { dns1123Label, portName, portNumber } from '../names.ts';
 import type { FieldError } from '../resource.ts';
 import type { Container, PodSpec, Volume } from '../shapes.ts';
 import { validateEnv, validateEnvFrom } from './validate-env.ts';
+import { validateDevices, validateMounts } from './validate-mounts.ts';
 import { validateLifecycle, validateProbes } from './validate-probes.ts';
-import { validateResizePolicy, validateResourceRequirements } from './validate-resources.ts';
+import { validateContainerResources, validateResizePolicy } from './validate-resources.ts';
 import { validateSecurityContext } from './validate-security.ts';
-import { validateMounts } from './validate-volumes.ts';
 
 const PULL_POLICIES = ['Always', 'IfNotPresent', 'Never'];
 const PROTOCOLS = ['SCTP', 'TCP', 'UDP'];
 const RESTART_POLICIES = ['Always', 'Never', 'OnFailure'];
 
+/** What a container may refer to. */
 export interface ContainerSurroundings {
   readonly spec: PodSpec;
   readonly volumes: ReadonlyMap<string, Volume>;
   readonly claims: ReadonlySet<string>;
 }
 
-export function surroundings(spec: PodSpec): ContainerSurroundings {
-  return {
-    spec,
-    volumes: new Map((spec.volumes ?? []).map((volume) => [volume.name ?? '', volume])),
-    claims: new Set((spec.resourceClaims ?? []).map((claim) => claim.name ?? '')),
-  };
+export function validateAllContainers(field: string, around: ContainerSurroundings): FieldError[] {
+  return [
+    ...validateContainers(`${field}.containers`, around),
+    ...validateInitContainers(`${field}.initContainers`, around),
+    ...validateEphemeralContainers(`${field}.ephemeralContainers`, around),
+  ];
 }
 
-export function validateAllContainers(field: string, spec: PodSpec): FieldError[] {
-  const around = surroundings(spec);
+function validateContainers(field: string, around: ContainerSurroundings): FieldError[] {
+  const containers = around.spec.containers ?? [];
+  if (containers.length === 0) return [required(field)];
   const errors: FieldError[] = [];
   const names = new Set<string>();
-  const takeName = (at: string, name: string | undefined): void => {
-    if (name === undefined || name === '') return;
+  for (const [index, container] of containers.entries()) {
+    const at = `${field}[${index}]`;
+    addErrors(errors, validateCommon(at, container, around));
+    const name = container.name ?? '';
     if (names.has(name)) errors.push(duplicate(`${at}.name`, name));
     names.add(name);
-  };
-  if ((spec.containers ?? []).length === 0) errors.push(required(`${field}.containers`));
-  for (const [index, container] of (spec.containers ?? []).entries()) {
-    const at = `${field}.containers[${index}]`;
-    addErrors(errors, validateCommon(at, container, around, false));
-    takeName(at, container.name);
-    addErrors(errors, validateRestart(at, container, false));
     if (container.lifecycle !== undefined) {
-      addErrors(errors, validateLifecycle(`${at}.lifecycle`, container.lifecycle, spec.terminationGracePeriodSeconds));
+      addErrors(errors, validateLifecycle(`${at}.lifecycle`, container.lifecycle, around.spec));
     }
-    addErrors(errors, validateProbes(at, container));
+    addErrors(errors, validateProbes(at, container), validateRestart(at, container));
   }
-  addErrors(errors, validateHostPorts(`${field}.containers`, spec.containers ?? []));
-  for (const [index, container] of (spec.initContainers ?? []).entries()) {
-    const at = `${field}.initContainers[${index}]`;
-    addErrors(errors, validateCommon(at, container, around, false));
-    takeName(at, container.name);
-    addErrors(errors, validateInit(at, container, spec));
-    addErrors(errors, validateHostPorts(`${field}.initContainers`, [container]));
-  }
-  for (const [index, container] of (spec.ephemeralContainers ?? []).entries()) {
-    const at = `${field}.ephemeralContainers[${index}]`;
-    addErrors(errors, validateCommon(at, container, around, true));
-    takeName(at, container.name);
-    addErrors(errors, validateEphemeral(at, container, spec));
-  }
-  return errors;
+  return errors.concat(validateHostPorts(field, containers));
 }
 
-function validateCommon(
-  field: string,
-  container: Container,
-  around: ContainerSurroundings,
-  ephemeral: boolean,
-): FieldError[] {
-  const errors: FieldError[] = [];
+function validateCommon(field: string, container: Container, { spec, volumes, claims }: ContainerSurroundings) {
   const { name = '', image = '' } = container;
-  if (name === '') errors.push(required(`${field}.name`));
-  else addErrors(errors, syntax(`${field}.name`, name, dns1123Label(name)));
+  const errors = name === '' ? [required(`${field}.name`)] : syntax(`${field}.name`, name, dns1123Label(name));
   if (image === '') errors.push(required(`${field}.image`));
-  else if (image.trim() !== image) {
-    errors.push(invalid(`${field}.image`, image, 'must not have leading or trailing whitespace'));
-  }
-  if (image !== '' || container.imagePullPolicy !== undefined) {
-    addErrors(errors, oneOf(`${field}.imagePullPolicy`, container.imagePullPolicy, PULL_POLICIES));
-  }
   addErrors(
     errors,
-    oneOf(`${field}.terminationMessagePolicy`, container.terminationMessagePolicy, ['FallbackToLogsOnError', 'File']),
+    oneOfListed(`${field}.terminationMessagePolicy`, container.terminationMessagePolicy, [
+      'File',
+      'FallbackToLogsOnError',
+    ]),
+    validatePorts(`${field}.ports`, container.ports ?? []),
+    validateEnv(`${field}.env`, container.env ?? []),
+    validateEnvFrom(`${field}.envFrom`, container.envFrom ?? []),
+    validateMounts(`${field}.volumeMounts`, container, volumes),
+    validateDevices(`${field}.volumeDevices`, container, volumes),
+    oneOf(`${field}.imagePullPolicy`, container.imagePullPolicy, PULL_POLICIES),
+    validateContainerResources(`${field}.resources`, container.resources ?? {}, claims),
+    validateResizePolicy(`${field}.resizePolicy`, container.resizePolicy ?? [], spec.restartPolicy),
+    validateSecurityContext(`${field}.securityContext`, container.securityContext, spec),
   );
-  addErrors(errors, validatePorts(`${field}.ports`, container.ports ?? []));
-  addErrors(errors, validateEnv(`${field}.env`, container.env ?? []));
-  addErrors(errors, validateEnvFrom(`${field}.envFrom`, container.envFrom ?? []));
-  addErrors(errors, validateMounts(field, container, around.volumes, ephemeral));
-  addErrors(errors, validateResourceRequirements(`${field}.resources`, container.resources ?? {}, around.claims));
-  addErrors(errors, validateResizePolicy(`${field}.resizePolicy`, container, around.spec.restartPolicy));
-  addErrors(errors, validateSecurityContext(`${field}.securityContext`, container.securityContext, around.spec));
   return errors;
 }
 
@@ -115,20 +91,16 @@ function validatePorts(field: string, ports: readonly Port[]): FieldError[] {
   return ports.flatMap((port, index) => {
     const at = `${field}[${index}]`;
     const errors: FieldError[] = [];
-    const name = port.name ?? '';
+    const { name = '', containerPort: number = 0, hostPort = 0 } = port;
     if (name !== '') {
       const wrong = portName(name);
       addErrors(errors, syntax(`${at}.name`, name, wrong));
       if (wrong.length === 0 && names.has(name)) errors.push(duplicate(`${at}.name`, name));
-      names.add(name);
+      if (wrong.length === 0) names.add(name);
     }
-    const number = port.containerPort ?? 0;
     if (number === 0) errors.push(required(`${at}.containerPort`));
     else addErrors(errors, syntax(`${at}.containerPort`, number, portNumber(number)));
-    if (port.hostPort !== undefined)
-      addErrors(errors, syntax(`${at}.hostPort`, port.hostPort, portNumber(port.hostPort)));
-    if ((port.hostIP ?? '') !== '')
-      addErrors(errors, syntax(`${at}.hostIP`, port.hostIP, ipAddress(port.hostIP ?? '')));
+    if (hostPort !== 0) addErrors(errors, syntax(`${at}.hostPort`, hostPort, portNumber(hostPort)));
     return errors.concat(oneOf(`${at}.protocol`, port.protocol, PROTOCOLS));
   });
 }
@@ -139,7 +111,7 @@ function validateHostPorts(field: string, containers: readonly Container[]): Fie
   const errors: FieldError[] = [];
   for (const [index, container] of containers.entries()) {
     for (const [portIndex, port] of (container.ports ?? []).entries()) {
-      if (port.hostPort === undefined || port.hostPort === 0) continue;
+      if ((port.hostPort ?? 0) === 0) continue;
       const key = `${port.protocol}/${port.hostIP ?? ''}/${port.hostPort}`;
       if (taken.has(key)) errors.push(duplicate(`${field}[${index}].ports[${portIndex}].hostPort`, key));
       taken.add(key);
@@ -148,78 +120,130 @@ function validateHostPorts(field: string, containers: readonly Container[]): Fie
   return errors;
 }
 
-function validateRestart(field: string, container: Container, init: boolean): FieldError[] {
-  const policy = container.restartPolicy;
-  const rules = container.restartPolicyRules ?? [];
+const MAX_RULES = 20;
+const MAX_EXIT_CODES = 255;
+
+function validateRestart(field: string, container: Container): FieldError[] {
+  const { restartPolicy: policy, restartPolicyRules: rules = [] } = container;
   const errors: FieldError[] = [];
-  addErrors(errors, optionalOneOf(`${field}.restartPolicy`, policy, RESTART_POLICIES));
-  if (rules.length === 0) return errors;
-  if (policy === undefined)
+  if (policy === undefined) {
+    if (rules.length === 0) return errors;
     errors.push(required(`${field}.restartPolicy`, 'must specify restartPolicy when restart rules are used'));
-  if (init && policy === 'Always') {
-    errors.push(forbidden(`${field}.restartPolicyRules`, 'restartPolicyRules are not allowed for sidecar containers'));
+  } else if (!RESTART_POLICIES.includes(policy)) {
+    errors.push(notSupported(`${field}.restartPolicy`, policy, RESTART_POLICIES));
   }
-  if (rules.length > 20) {
-    errors.push(tooMany(`${field}.restartPolicyRules`, rules.length, 20));
-  }
-  for (const [index, rule] of rules.entries()) {
+  if (rules.length > MAX_RULES) errors.push(tooLong(`${field}.restartPolicyRules`, MAX_RULES));
+  for (const [index, { action = '', exitCodes }] of rules.entries()) {
     const at = `${field}.restartPolicyRules[${index}]`;
-    addErrors(errors, oneOf(`${at}.action`, rule.action, ['Restart']));
-    if (rule.exitCodes === undefined) errors.push(required(`${at}.exitCodes`, 'must be specified'));
-    else {
-      addErrors(errors, oneOf(`${at}.exitCodes.operator`, rule.exitCodes.operator, ['In', 'NotIn']));
-      if ((rule.exitCodes.values ?? []).length > 255) {
-        errors.push(tooMany(`${at}.exitCodes.values`, rule.exitCodes.values?.length ?? 0, 255));
-      }
+    if (action !== 'Restart') errors.push(notSupported(`${at}.action`, action, ['Restart']));
+    if (exitCodes === undefined) {
+      errors.push(required(`${at}.exitCodes`, 'must be specified'));
+      continue;
     }
+    const { operator = '', values = [] } = exitCodes;
+    if (operator !== 'In' && operator !== 'NotIn') {
+      errors.push(notSupported(`${at}.exitCodes.operator`, operator, ['In', 'NotIn']));
+    }
+    if (values.length > MAX_EXIT_CODES) errors.push(tooLong(`${at}.exitCodes.values`, MAX_EXIT_CODES));
   }
   return errors;
 }
 
-function validateInit(field: string, container: Container, spec: PodSpec): FieldError[] {
-  const errors = validateRestart(field, container, true);
+function validateInitContainers(field: string, around: ContainerSurroundings): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Set((around.spec.containers ?? []).map((container) => container.name ?? ''));
+  for (const [index, container] of (around.spec.initContainers ?? []).entries()) {
+    const at = `${field}[${index}]`;
+    const name = container.name ?? '';
+    addErrors(errors, validateCommon(at, container, around), validateInitRestart(at, container));
+    if (names.has(name)) errors.push(duplicate(`${at}.name`, name));
+    else if (name !== '') names.add(name);
+    // Upstream shows every one of them as the first.
+    addErrors(errors, validateHostPorts(field, [container]), validateHooks(at, container, around.spec));
+  }
+  return errors;
+}
+
+function validateInitRestart(at: string, container: Container): FieldError[] {
+  if (container.restartPolicy === undefined) return [];
+  if (!isSidecar(container)) return validateRestart(at, container);
+  return (container.restartPolicyRules ?? []).length === 0
+    ? []
+    : [
+        forbidden(
+          `${at}.restartPolicyRules`,
+          'restartPolicyRules are not allowed for init containers with restart policy Always',
+        ),
+      ];
+}
+
+/** A sidecar runs beside the others: it may be probed and hooked. */
+function validateHooks(at: string, container: Container, spec: PodSpec): FieldError[] {
   if (isSidecar(container)) {
-    // A sidecar runs beside the others: it may be probed and hooked.
-    if (container.lifecycle !== undefined) {
-      addErrors(
-        errors,
-        validateLifecycle(`${field}.lifecycle`, container.lifecycle, spec.terminationGracePeriodSeconds),
-      );
-    }
-    return errors.concat(validateProbes(field, container));
+    const { lifecycle } = container;
+    return [
+      ...(lifecycle === undefined ? [] : validateLifecycle(`${at}.lifecycle`, lifecycle, spec)),
+      ...validateProbes(at, container),
+    ];
   }
   const without = 'may not be set for init containers without restartPolicy=Always';
-  for (const part of ['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const) {
-    if (container[part] !== undefined) errors.push(forbidden(`${field}.${part}`, without));
-  }
-  return errors;
+  return (['lifecycle', 'livenessProbe', 'readinessProbe', 'startupProbe'] as const).flatMap((part) =>
+    container[part] === undefined ? [] : [forbidden(`${at}.${part}`, without)],
+  );
 }
 
-function validateEphemeral(field: string, container: Container, spec: PodSpec): FieldError[] {
-  const errors: FieldError[] = [];
-  const target = container.targetContainerName ?? '';
-  if (
-    target !== '' &&
-    ![...(spec.containers ?? []), ...(spec.initContainers ?? [])].some((one) => one.name === target)
-  ) {
-    errors.push(notFound(`${field}.targetContainerName`, target));
-  }
-  for (const part of [
-    'ports',
-    'livenessProbe',
-    'readinessProbe',
-    'startupProbe',
-    'lifecycle',
-    'resizePolicy',
-  ] as const) {
-    if (container[part] !== undefined)
-      errors.push(forbidden(`${field}.${part}`, 'cannot be set for an Ephemeral Container'));
-  }
-  if (Object.keys(container.resources ?? {}).length > 0) {
-    errors.push(forbidden(`${field}.resources`, 'cannot be set for an Ephemeral Container'));
-  }
-  if (container.restartPolicy !== undefined) {
-    errors.push(forbidden(`${field}.restartPolicy`, 'cannot be set for an Ephemeral Container'));
-  }
-  return errors;
+/** Fields that make no sense in an ephemeral container, as they come in the type. */
+const NOT_EPHEMERAL = [
+  'ports',
+  'resources',
+  'resizePolicy',
+  'restartPolicy',
+  'restartPolicyRules',
+  'livenessProbe',
+  'readinessProbe',
+  'startupProbe',
+  'lifecycle',
+] as const;
+
+function validateEphemeralContainers(field: string, around: ContainerSurroundings): FieldError[] {
+  const { spec } = around;
+  const others = new Set(
+    [...(spec.containers ?? []), ...(spec.initContainers ?? [])].map((container) => container.name ?? ''),
+  );
+  const names = new Set(others);
+  return (spec.ephemeralContainers ?? []).flatMap((container, index) => {
+    const at = `${field}[${index}]`;
+    const name = container.name ?? '';
+    const errors = validateCommon(at, container, around);
+    addErrors(errors, validateImageSpace(`${at}.image`, container));
+    if (names.has(name)) errors.push(duplicate(`${at}.name`, name));
+    names.add(name);
+    const target = container.targetContainerName ?? '';
+    if (target !== '' && !others.has(target)) errors.push(notFound(`${at}.targetContainerName`, target));
+    const cannot = 'cannot be set for an Ephemeral Container';
+    for (const part of NOT_EPHEMERAL) if (isSet(part, container)) errors.push(forbidden(`${at}.${part}`, cannot));
+    for (const [place, { subPath = '', subPathExpr = '' }] of (container.volumeMounts ?? []).entries()) {
+      if (subPath !== '') errors.push(forbidden(`${at}.volumeMounts[${place}].subPath`, cannot));
+      if (subPathExpr !== '') errors.push(forbidden(`${at}.volumeMounts[${place}].subPathExpr`, cannot));
+    }
+    return errors;
+  });
+}
+
+/** An empty handler is one; resources and lists are there only with something in them. */
+function isSet(part: (typeof NOT_EPHEMERAL)[number], container: Container): boolean {
+  const value = container[part];
+  if (Array.isArray(value)) return value.length > 0;
+  return part === 'resources' ? Object.keys(value ?? {}).length > 0 : value !== undefined;
+}
+
+/** Of pods, not of templates. */
+export function validateImageSpaces(field: string, spec: PodSpec): FieldError[] {
+  return (['containers', 'initContainers'] as const).flatMap((list) =>
+    (spec[list] ?? []).flatMap((container, index) => validateImageSpace(`${field}.${list}[${index}].image`, container)),
+  );
+}
+
+function validateImageSpace(field: string, { image = '' }: Container): FieldError[] {
+  return image.trim() === image ? [] : [invalid(field, image, 'must not have leading or trailing whitespace')];
 }

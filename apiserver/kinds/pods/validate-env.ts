@@ -62,12 +62,11 @@ function validateSource(field: string, source: Source, variable: EnvVar): FieldE
     const selector = source[kind];
     if (selector === undefined) continue;
     sources++;
-    const key = selector.key ?? '';
-    if ((selector.name ?? '') === '') errors.push(required(`${field}.${kind}.name`));
+    const { key = '', name = '' } = selector;
+    addErrors(errors, syntax(`${field}.${kind}.name`, name, dns1123Subdomain(name)));
     if (key === '') errors.push(required(`${field}.${kind}.key`));
     else addErrors(errors, syntax(`${field}.${kind}.key`, key, configMapKey(key)));
   }
-  if ('fileKeyRef' in source) sources++;
   if (sources === 0) {
     errors.push(
       invalid(field, '', 'must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`'),
@@ -87,45 +86,77 @@ function validateFieldRef(field: string, ref: FieldRef, supported: readonly stri
   if ((ref.apiVersion ?? '') === '') return [required(`${field}.apiVersion`)];
   const path = ref.fieldPath ?? '';
   if (path === '') return [required(`${field}.fieldPath`)];
-  const subscript = /^metadata\.(annotations|labels)\['(.*)'\]$/.exec(path);
-  if (subscript !== null) {
-    const key = subscript[2] ?? '';
-    return syntax(field, key, qualifiedName(subscript[1] === 'annotations' ? key.toLowerCase() : key));
+  const unsupported = unsupportedPath(ref.apiVersion ?? '', path);
+  if (unsupported !== undefined) {
+    return [invalid(`${field}.fieldPath`, path, `error converting fieldPath: ${unsupported}`)];
   }
-  if (supported.includes(path)) return [];
-  if (path.startsWith('metadata.') || path.startsWith('spec.') || path.startsWith('status.')) {
-    return [notSupported(`${field}.fieldPath`, path, supported)];
+  const subscript = subscriptOf(path);
+  if (subscript !== undefined) {
+    const { list, key } = subscript;
+    const name = list === 'metadata.annotations' ? key.toLowerCase() : key;
+    return syntax(field, name, qualifiedName(name));
   }
-  return [invalid(`${field}.fieldPath`, path, `error converting fieldPath: field label not supported: ${path}`)];
+  const current = path === 'spec.host' ? 'spec.nodeName' : path;
+  return supported.includes(current) ? [] : [notSupported(`${field}.fieldPath`, current, supported)];
+}
+
+/** Fields that a field selector knows. */
+const KNOWN_FIELDS = [
+  ...['metadata.annotations', 'metadata.labels', 'metadata.name', 'metadata.namespace', 'metadata.uid'],
+  ...['spec.host', 'spec.nodeName', 'spec.restartPolicy', 'spec.schedulerName', 'spec.serviceAccountName'],
+  ...['status.hostIP', 'status.hostIPs', 'status.phase', 'status.podIP', 'status.podIPs'],
+];
+
+function unsupportedPath(apiVersion: string, path: string): string | undefined {
+  if (apiVersion !== 'v1') return `unsupported pod version: ${apiVersion}`;
+  const subscript = subscriptOf(path);
+  if (subscript === undefined) return KNOWN_FIELDS.includes(path) ? undefined : `field label not supported: ${path}`;
+  return subscript.list === 'metadata.annotations' || subscript.list === 'metadata.labels'
+    ? undefined
+    : `field label does not support subscript: ${path}`;
+}
+
+/** "metadata.labels['app']" */
+function subscriptOf(path: string): { readonly list: string; readonly key: string } | undefined {
+  const start = path.indexOf("['");
+  if (start <= 0 || !path.endsWith("']") || path.length < start + 4) return undefined;
+  return { list: path.slice(0, start), key: path.slice(start + 2, -2) };
 }
 
 type ResourceRef = NonNullable<Source['resourceFieldRef']>;
 
 function validateResourceFieldRef(field: string, ref: ResourceRef, inVolume: boolean): FieldError[] {
   const errors: FieldError[] = [];
-  const resource = ref.resource ?? '';
-  if (inVolume && (ref.containerName ?? '') === '') errors.push(required(`${field}.containerName`));
-  if (resource === '') return errors.concat(required(`${field}.resource`));
-  if (!ENV_RESOURCES.includes(resource) && !/^(limits|requests)\.hugepages-/.test(resource)) {
-    return errors.concat(notSupported(`${field}.resource`, resource, ENV_RESOURCES));
+  const { resource = '', containerName = '' } = ref;
+  if (inVolume && containerName === '') errors.push(required(`${field}.containerName`));
+  else if (resource === '') errors.push(required(`${field}.resource`));
+  else if (!ENV_RESOURCES.includes(resource) && !isHugePagesRef(resource)) {
+    errors.push(notSupported(`${field}.resource`, resource, ENV_RESOURCES));
   }
-  const nano = parseQuantity(ref.divisor ?? '0') ?? 0n;
-  const milli = resource.endsWith('.cpu');
-  const allowed = milli
-    ? ['1m', '1']
-    : ['1', '1k', '1M', '1G', '1T', '1P', '1E', '1Ki', '1Mi', '1Gi', '1Ti', '1Pi', '1Ei'];
-  if (nano !== 0n && !allowed.some((divisor) => parseQuantity(divisor) === nano)) {
-    errors.push(
-      invalid(
-        `${field}.divisor`,
-        ref.divisor,
-        milli
-          ? "only divisor's values 1m and 1 are supported with the cpu resource"
-          : `only divisor's values ${allowed.join(', ')} are supported with the ${resource.split('.')[1]} resource`,
-      ),
-    );
+  return errors.concat(validateDivisor(`${field}.divisor`, resource, ref.divisor ?? '0'));
+}
+
+const isHugePagesRef = (resource: string): boolean => /^(limits|requests)\.hugepages-/.test(resource);
+const BYTES = ['1', '1k', '1M', '1G', '1T', '1P', '1E', '1Ki', '1Mi', '1Gi', '1Ti', '1Pi', '1Ei'];
+
+function validateDivisor(field: string, resource: string, divisor: string): FieldError[] {
+  if ((parseQuantity(divisor) ?? 0n) === 0n) return [];
+  if (resource.endsWith('.cpu')) {
+    return divisor === '1m' || divisor === '1'
+      ? []
+      : [invalid(field, resource, "only divisor's values 1m and 1 are supported with the cpu resource")];
   }
-  return errors;
+  const what = resource.endsWith('.memory')
+    ? 'memory'
+    : resource.endsWith('.ephemeral-storage')
+      ? 'local ephemeral storage'
+      : isHugePagesRef(resource)
+        ? 'hugepages'
+        : '';
+  if (what === '' || BYTES.includes(divisor)) return [];
+  return [
+    invalid(field, resource, `only divisor's values ${BYTES.join(', ')} are supported with the ${what} resource`),
+  ];
 }
 
 type EnvFrom = NonNullable<Container['envFrom']>[number];
@@ -150,7 +181,7 @@ export function validateEnvFrom(field: string, sources: readonly EnvFrom[]): Fie
   });
 }
 
-interface DownwardFile {
+export interface DownwardFile {
   path?: string | undefined;
   fieldRef?: FieldRef | undefined;
   resourceFieldRef?: ResourceRef | undefined;
@@ -159,12 +190,13 @@ interface DownwardFile {
 
 /** The source of a downward API volume's file. */
 export function validateDownwardSource(field: string, file: DownwardFile): FieldError[] {
-  if (file.fieldRef !== undefined && file.resourceFieldRef !== undefined) {
-    return [invalid(field, 'resource', 'fieldRef and resourceFieldRef can not be specified simultaneously')];
+  if (file.fieldRef !== undefined) {
+    const errors = validateFieldRef(`${field}.fieldRef`, file.fieldRef, VOLUME_FIELDS);
+    if (file.resourceFieldRef === undefined) return errors;
+    const why = 'fieldRef and resourceFieldRef can not be specified simultaneously';
+    return errors.concat(invalid(field, 'resource', why));
   }
-  if (file.fieldRef !== undefined) return validateFieldRef(`${field}.fieldRef`, file.fieldRef, VOLUME_FIELDS);
-  if (file.resourceFieldRef !== undefined) {
-    return validateResourceFieldRef(`${field}.resourceFieldRef`, file.resourceFieldRef, true);
-  }
-  return [required(`${field}.fieldRef`, 'one of fieldRef and resourceFieldRef is required')];
+  return file.resourceFieldRef === undefined
+    ? [required(field, 'one of fieldRef and resourceFieldRef is required')]
+    : validateResourceFieldRef(`${field}.resourceFieldRef`, file.resourceFieldRef, true);
 }

@@ -1,11 +1,14 @@
 // Rules for probes and lifecycle hooks: exactly one handler, sane figures, ports that can exist.
 
-import { addErrors, forbidden, invalid, nonNegative, oneOf, required, syntax } from '../field-errors.ts';
+import { getOwn } from '../../../lib/own-property.ts';
+import { addErrors, forbidden, invalid, nonNegative, notSupported, required, syntax } from '../field-errors.ts';
 import { httpHeaderName, portName, portNumber } from '../names.ts';
 import type { FieldError } from '../resource.ts';
-import type { Container, Lifecycle, Probe } from '../shapes.ts';
+import type { Container, Lifecycle, PodSpec, Probe } from '../shapes.ts';
 
 type Handler = NonNullable<Lifecycle['preStop']> & { grpc?: Probe['grpc'] };
+
+const SCHEMES = ['HTTP', 'HTTPS'];
 
 /** A port by number or by name. */
 function validatePort(field: string, port: number | string | undefined): FieldError[] {
@@ -29,7 +32,8 @@ function validateHandler(field: string, handler: Handler, graceSeconds: number |
     const at = `${field}.httpGet`;
     if ((handler.httpGet.path ?? '') === '') errors.push(required(`${at}.path`));
     addErrors(errors, validatePort(`${at}.port`, handler.httpGet.port));
-    addErrors(errors, oneOf(`${at}.scheme`, handler.httpGet.scheme, ['HTTP', 'HTTPS']));
+    const { scheme = '' } = handler.httpGet;
+    if (!SCHEMES.includes(scheme)) errors.push(notSupported(`${at}.scheme`, scheme, SCHEMES));
     for (const header of handler.httpGet.httpHeaders ?? []) {
       addErrors(errors, syntax(`${at}.httpHeaders`, header.name ?? '', httpHeaderName(header.name ?? '')));
     }
@@ -42,8 +46,9 @@ function validateHandler(field: string, handler: Handler, graceSeconds: number |
   }
   if (handler.sleep !== undefined && claim('sleep')) {
     const seconds = handler.sleep.seconds ?? 0;
-    const grace = graceSeconds ?? 30;
-    if (seconds < 0 || seconds > grace) {
+    // A grace period that is none is an error of its own.
+    const grace = graceSeconds ?? Number.POSITIVE_INFINITY;
+    if (graceSeconds !== undefined && (seconds < 0 || seconds > grace)) {
       errors.push(
         invalid(
           `${field}.sleep`,
@@ -57,11 +62,38 @@ function validateHandler(field: string, handler: Handler, graceSeconds: number |
   return errors;
 }
 
-export function validateLifecycle(field: string, lifecycle: Lifecycle, graceSeconds: number | undefined): FieldError[] {
-  return (['postStart', 'preStop'] as const).flatMap((hook) => {
+export function validateLifecycle(field: string, lifecycle: Lifecycle, spec: PodSpec): FieldError[] {
+  const errors = (['postStart', 'preStop'] as const).flatMap((hook) => {
     const handler = lifecycle[hook];
-    return handler === undefined ? [] : validateHandler(`${field}.${hook}`, handler, graceSeconds);
+    return handler === undefined
+      ? []
+      : validateHandler(`${field}.${hook}`, handler, spec.terminationGracePeriodSeconds);
   });
+  if (lifecycle.stopSignal === undefined) return errors;
+  return errors.concat(validateStopSignal(`${field}.stopSignal`, lifecycle.stopSignal, spec.os?.name));
+}
+
+const numbered = (prefix: string, last: number): string[] =>
+  Array.from({ length: last }, (_, index) => `${prefix}${index + 1}`);
+/** As upstream lists them, sorted. */
+const LINUX_SIGNALS = [
+  ...['ABRT', 'ALRM', 'BUS', 'CHLD', 'CLD', 'CONT', 'FPE', 'HUP', 'ILL', 'INT', 'IO', 'IOT', 'KILL', 'PIPE', 'POLL'],
+  ...['PROF', 'PWR', 'QUIT', 'RTMAX', ...numbered('RTMAX-', 14), 'RTMIN', ...numbered('RTMIN+', 15), 'SEGV'],
+  ...['STKFLT', 'STOP', 'SYS', 'TERM', 'TRAP', 'TSTP', 'TTIN', 'TTOU', 'URG', 'USR1', 'USR2', 'VTALRM', 'WINCH'],
+  ...['XCPU', 'XFSZ'],
+]
+  .map((name) => `SIG${name}`)
+  .sort();
+const SIGNALS: Readonly<Record<string, readonly string[]>> = {
+  linux: LINUX_SIGNALS,
+  windows: ['SIGKILL', 'SIGTERM'],
+};
+
+/** Which signals there are depends on the operating system, which the pod has to name. */
+function validateStopSignal(field: string, signal: string, os: string | undefined): FieldError[] {
+  if (os === undefined) return [forbidden(field, 'may not be set for containers with empty `spec.os.name`')];
+  const known = getOwn(SIGNALS, os);
+  return known === undefined || known.includes(signal) ? [] : [notSupported(field, signal, known)];
 }
 
 type ProbeField = 'livenessProbe' | 'readinessProbe' | 'startupProbe';

@@ -2,14 +2,14 @@
 // an update may carry over, and what it may not.
 
 import { getOwn, setOwn } from '../../../lib/own-property.ts';
-import { compareQuantities, parseQuantity } from '../../../lib/quantity.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
-import { addErrors, forbidden, invalid } from '../field-errors.ts';
+import { MIRROR_ANNOTATION } from '../../auth/pod-references.ts';
+import { addErrors, forbidden, invalid, WHOLE } from '../field-errors.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { type Container, type Pod, type PodSpec, podOf } from '../shapes.ts';
 import { qosClassOf } from './status.ts';
-import { validatePodSpec } from './validate.ts';
+import { validatePod } from './validate.ts';
 
 const LISTS = ['containers', 'initContainers'] as const;
 const RESIZABLE = ['cpu', 'memory'];
@@ -50,9 +50,11 @@ export function prepareResize(object: KubeObject, old: KubeObject): void {
 export function validateResize(pod: Pod, old: Pod): FieldError[] {
   const spec = pod.spec ?? {};
   const before = old.spec ?? {};
-  const errors = validatePodSpec('spec', spec);
+  const errors = validatePod(pod);
+  const refusal = refuseResize(pod, old);
+  if (refusal !== undefined) return [forbidden(WHOLE, refusal)];
   if (qosClassOf(spec) !== (old.status?.qosClass ?? qosClassOf(before))) {
-    errors.push(invalid('spec', qosClassOf(spec), 'Pod QOS Class may not change as a result of resizing'));
+    errors.push(invalid('spec', pod.status?.qosClass ?? '', 'Pod QOS Class may not change as a result of resizing'));
   }
   if (!nodeResizes(old)) errors.push(forbidden('spec', 'Pod running on node without support for resize'));
   const disorder = LISTS.flatMap((list) => validateOrder(list, spec[list] ?? [], before[list] ?? []));
@@ -64,10 +66,30 @@ export function validateResize(pod: Pod, old: Pod): FieldError[] {
       addErrors(errors, validateContainer(`spec.${list}[${index}].resources`, container, was));
     }
   }
-  if (LISTS.some((list) => changesMore(list, spec[list] ?? [], before[list] ?? []))) {
-    errors.push(forbidden('spec', 'only cpu and memory resources are mutable'));
+  for (const list of LISTS) {
+    for (const [index, container] of (spec[list] ?? []).entries()) {
+      const was = before[list]?.[index];
+      if (was === undefined || !changesMore(list, container, was)) continue;
+      errors.push(forbidden('spec', whyFixed(list, was)));
+    }
   }
   return errors;
+}
+
+function whyFixed(list: (typeof LISTS)[number], was: Container): string {
+  if (list === 'containers') return 'only cpu and memory resources are mutable';
+  return isSidecar(was)
+    ? 'only cpu and memory resources for sidecar containers are mutable'
+    : 'resources for non-sidecar init containers are immutable';
+}
+
+/** Pods that are not resized at all. */
+function refuseResize(pod: Pod, old: Pod): string | undefined {
+  const hasOwn = ({ spec }: Pod): boolean =>
+    Object.keys({ ...spec?.resources?.requests, ...spec?.resources?.limits }).length > 0;
+  if (hasOwn(pod) || hasOwn(old)) return 'pods with pod-level resources cannot be resized';
+  if (old.metadata.annotations?.[MIRROR_ANNOTATION] !== undefined) return 'static pods cannot be resized';
+  return old.spec?.os?.name === 'windows' ? 'windows pods cannot be resized' : undefined;
 }
 
 /** A node that reports no resources of its containers does not support resize. */
@@ -102,21 +124,7 @@ function validateContainer(field: string, container: Container, was: Container):
       errors.push(forbidden(`${field}.${list}`, `resource ${list} cannot be removed`));
     }
   }
-  const restarts = (was.resizePolicy ?? []).some(
-    ({ resourceName, restartPolicy }) => resourceName === 'memory' && restartPolicy === 'RestartContainer',
-  );
-  const [limit, old] = [now.limits?.['memory'], before.limits?.['memory']];
-  if (!restarts && isLess(limit, old)) {
-    const why = 'memory limits cannot be decreased unless resizePolicy is RestartContainer';
-    errors.push(forbidden(`${field}.limits[memory]`, why));
-  }
   return errors;
-}
-
-function isLess(a: string | undefined, b: string | undefined): boolean {
-  if (a === undefined || b === undefined) return false;
-  if (parseQuantity(a) === undefined || parseQuantity(b) === undefined) return false;
-  return compareQuantities(a, b) < 0;
 }
 
 function withoutResizable(quantities: Quantities | undefined): Quantities {
@@ -124,16 +132,12 @@ function withoutResizable(quantities: Quantities | undefined): Quantities {
 }
 
 /** Whether anything but cpu and memory of what can be resized differs. */
-function changesMore(list: (typeof LISTS)[number], now: readonly Container[], was: readonly Container[]): boolean {
-  return now.some((container, index) => {
-    const before = was[index];
-    if (before === undefined) return true;
-    const rest = (one: Container): unknown => {
-      const { resources = {}, ...others } = one;
-      if (!isResizable(list, before)) return { ...others, resources };
-      const { requests, limits, ...more } = resources;
-      return { ...others, ...more, requests: withoutResizable(requests), limits: withoutResizable(limits) };
-    };
-    return !sameJson(rest(container), rest(before));
-  });
+function changesMore(list: (typeof LISTS)[number], container: Container, before: Container): boolean {
+  const rest = (one: Container): unknown => {
+    const { resources = {}, ...others } = one;
+    if (!isResizable(list, before)) return { ...others, resources };
+    const { requests, limits, ...more } = resources;
+    return { ...others, ...more, requests: withoutResizable(requests), limits: withoutResizable(limits) };
+  };
+  return !sameJson(rest(container), rest(before));
 }

@@ -6,16 +6,14 @@ import {
   forbidden,
   invalid,
   notSupported,
-  oneOf,
-  optionalOneOf,
+  oneOfListed,
   required,
   syntax,
 } from '../field-errors.ts';
-import { duplicates, validateLabels } from '../metadata.ts';
-import { labelValue, qualifiedName } from '../names.ts';
+import { dns1123Label, dns1123Subdomain, labelValue, qualifiedName } from '../names.ts';
 import type { FieldError } from '../resource.ts';
 import type { PodSpec } from '../shapes.ts';
-import { validateLabelSelector } from '../shared/selectors.ts';
+import { type LabelSelector, validateLabelSelector } from '../shared/selectors.ts';
 
 type Affinity = NonNullable<PodSpec['affinity']>;
 type NodeAffinity = NonNullable<Affinity['nodeAffinity']>;
@@ -28,20 +26,9 @@ type PodTerm = NonNullable<
 >[number];
 export type Toleration = NonNullable<PodSpec['tolerations']>[number];
 
-const EFFECTS = ['NoExecute', 'NoSchedule', 'PreferNoSchedule'];
-const NODE_OPERATORS = ['DoesNotExist', 'Exists', 'Gt', 'In', 'Lt', 'NotIn'];
+export const EFFECTS = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'];
 
-export function validateScheduling(field: string, spec: PodSpec): FieldError[] {
-  return [
-    ...validateLabels(`${field}.nodeSelector`, spec.nodeSelector),
-    ...validateAffinity(`${field}.affinity`, spec.affinity),
-    ...validateTolerations(`${field}.tolerations`, spec.tolerations ?? []),
-    ...validateSpread(`${field}.topologySpreadConstraints`, spec.topologySpreadConstraints ?? []),
-    ...validateGates(`${field}.schedulingGates`, spec),
-  ];
-}
-
-function validateAffinity(field: string, affinity: Affinity | undefined): FieldError[] {
+export function validateAffinity(field: string, affinity: Affinity | undefined): FieldError[] {
   if (affinity === undefined) return [];
   const errors: FieldError[] = [];
   if (affinity.nodeAffinity !== undefined)
@@ -76,7 +63,7 @@ function validateNodeAffinity(field: string, affinity: NodeAffinity): FieldError
   for (const [index, weighted] of (affinity.preferredDuringSchedulingIgnoredDuringExecution ?? []).entries()) {
     const at = `${field}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`;
     addErrors(errors, validateWeight(`${at}.weight`, weighted.weight));
-    addErrors(errors, validateNodeTerm(`${at}.preference`, weighted.preference ?? {}));
+    addErrors(errors, validateNodeTerm(`${at}.preference`, weighted.preference ?? {}, true));
   }
   return errors;
 }
@@ -85,31 +72,39 @@ function validateNodeAffinity(field: string, affinity: NodeAffinity): FieldError
 export function validateNodeSelector(
   field: string,
   { nodeSelectorTerms: terms = [] }: { nodeSelectorTerms?: NodeTerm[] | undefined },
+  anyValue = false,
 ): FieldError[] {
   const at = `${field}.nodeSelectorTerms`;
   if (terms.length === 0) return [required(at, 'must have at least one node selector term')];
-  return terms.flatMap((term, index) => validateNodeTerm(`${at}[${index}]`, term));
+  return terms.flatMap((term, index) => validateNodeTerm(`${at}[${index}]`, term, anyValue));
 }
 
-function validateNodeTerm(field: string, term: NodeTerm): FieldError[] {
+/** `anyValue`: a preference for what no node can have is of no use, and valid. */
+function validateNodeTerm(field: string, term: NodeTerm, anyValue: boolean): FieldError[] {
   const errors = (term.matchExpressions ?? []).flatMap((expression, index) =>
-    validateExpression(`${field}.matchExpressions[${index}]`, expression),
+    validateExpression(`${field}.matchExpressions[${index}]`, expression, anyValue),
   );
   for (const [index, expression] of (term.matchFields ?? []).entries()) {
     const at = `${field}.matchFields[${index}]`;
-    addErrors(errors, oneOf(`${at}.operator`, expression.operator, ['In', 'NotIn']));
-    if ((expression.values ?? []).length !== 1) {
+    const { key = '', operator = '', values = [] } = expression;
+    if (operator !== 'In' && operator !== 'NotIn') {
+      errors.push(invalid(`${at}.operator`, operator, 'not a valid selector operator'));
+    } else if (values.length !== 1) {
       errors.push(
         required(`${at}.values`, "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"),
       );
     }
-    if (expression.key !== 'metadata.name')
-      errors.push(invalid(`${at}.key`, expression.key, 'not a valid field selector key'));
+    if (key !== 'metadata.name') errors.push(invalid(`${at}.key`, key, 'not a valid field selector key'));
+    else {
+      for (const [place, value] of values.entries()) {
+        addErrors(errors, syntax(`${at}.values[${place}]`, value, dns1123Subdomain(value)));
+      }
+    }
   }
   return errors;
 }
 
-function validateExpression(field: string, expression: Expression): FieldError[] {
+function validateExpression(field: string, expression: Expression, anyValue: boolean): FieldError[] {
   const errors: FieldError[] = [];
   const values = expression.values ?? [];
   switch (expression.operator) {
@@ -132,25 +127,67 @@ function validateExpression(field: string, expression: Expression): FieldError[]
       }
       break;
     default:
-      errors.push(
-        NODE_OPERATORS.includes(expression.operator ?? '')
-          ? required(`${field}.operator`)
-          : invalid(`${field}.operator`, expression.operator, 'not a valid selector operator'),
-      );
+      errors.push(invalid(`${field}.operator`, expression.operator, 'not a valid selector operator'));
   }
-  return errors.concat(syntax(`${field}.key`, expression.key ?? '', qualifiedName(expression.key ?? '')));
+  addErrors(errors, syntax(`${field}.key`, expression.key ?? '', qualifiedName(expression.key ?? '')));
+  if (anyValue) return errors;
+  for (const [index, value] of values.entries()) {
+    addErrors(errors, syntax(`${field}.values[${index}]`, value, labelValue(value)));
+  }
+  return errors;
 }
 
 function validatePodTerm(field: string, term: PodTerm): FieldError[] {
   const errors: FieldError[] = [];
-  if (term.labelSelector !== undefined)
-    addErrors(errors, validateLabelSelector(`${field}.labelSelector`, term.labelSelector));
-  if (term.namespaceSelector !== undefined) {
-    addErrors(errors, validateLabelSelector(`${field}.namespaceSelector`, term.namespaceSelector));
+  for (const part of ['labelSelector', 'namespaceSelector'] as const) {
+    if (term[part] !== undefined) addErrors(errors, validateLabelSelector(`${field}.${part}`, term[part]));
   }
+  for (const namespace of term.namespaces ?? []) {
+    addErrors(errors, syntax(`${field}.namespace`, namespace, dns1123Label(namespace)));
+  }
+  addErrors(errors, validateLabelKeys(field, term));
   const key = term.topologyKey ?? '';
   if (key === '') errors.push(required(`${field}.topologyKey`, 'can not be empty'));
-  return errors.concat(syntax(`${field}.topologyKey`, key, key === '' ? [] : qualifiedName(key)));
+  return errors.concat(syntax(`${field}.topologyKey`, key, qualifiedName(key)));
+}
+
+interface LabelKeys {
+  readonly matchLabelKeys?: readonly string[] | undefined;
+  readonly mismatchLabelKeys?: readonly string[] | undefined;
+  readonly labelSelector?: LabelSelector | undefined;
+}
+
+/** Keys whose values are taken from the pod itself. */
+function validateLabelKeys(field: string, keys: LabelKeys): FieldError[] {
+  const { matchLabelKeys = [], mismatchLabelKeys = [], labelSelector: selector } = keys;
+  const errors: FieldError[] = [];
+  for (const list of ['matchLabelKeys', 'mismatchLabelKeys'] as const) {
+    const names = keys[list] ?? [];
+    const at = `${field}.${list}`;
+    if (names.length > 0 && selector === undefined) {
+      errors.push(forbidden(at, 'must not be specified when labelSelector is not set'));
+    } else {
+      for (const [index, key] of names.entries()) {
+        addErrors(errors, syntax(`${at}[${index}]`, key, qualifiedName(key)));
+      }
+    }
+  }
+  const selected = new Set(Object.keys(selector?.matchLabels ?? {}));
+  for (const { key = '' } of selector?.matchExpressions ?? []) {
+    const index = matchLabelKeys.lastIndexOf(key);
+    // The keys' own values have been made an expression already: one more is the client's.
+    if (index >= 0 && selected.has(key)) {
+      errors.push(invalid(`${field}[${index}]`, key, 'exists in both matchLabelKeys and labelSelector'));
+    }
+    selected.add(key);
+  }
+  for (const [index, key] of matchLabelKeys.entries()) {
+    if (mismatchLabelKeys.includes(key)) {
+      const why = 'exists in both matchLabelKeys and mismatchLabelKeys';
+      errors.push(invalid(`${field}.matchLabelKeys[${index}]`, key, why));
+    }
+  }
+  return errors;
 }
 
 export function validateTolerations(field: string, tolerations: readonly Toleration[]): FieldError[] {
@@ -159,7 +196,7 @@ export function validateTolerations(field: string, tolerations: readonly Tolerat
     const errors: FieldError[] = [];
     const { key = '', operator = '', value = '', effect = '' } = toleration;
     if (key !== '') addErrors(errors, syntax(`${at}.key`, key, qualifiedName(key)));
-    else if (operator !== 'Exists') {
+    if (key === '' && operator !== 'Exists') {
       errors.push(
         invalid(
           `${at}.operator`,
@@ -171,60 +208,63 @@ export function validateTolerations(field: string, tolerations: readonly Tolerat
     if (toleration.tolerationSeconds !== undefined && effect !== 'NoExecute') {
       errors.push(invalid(`${at}.effect`, effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"));
     }
-    if (operator === '' || operator === 'Equal') addErrors(errors, syntax(`${at}.operator`, value, labelValue(value)));
-    else if (operator === 'Exists') {
+    if (operator === '' || operator === 'Equal') {
+      const wrong = labelValue(value);
+      if (wrong.length > 0) errors.push(invalid(`${at}.operator`, value, wrong.join(';')));
+    } else if (operator === 'Exists') {
       if (value !== '')
         errors.push(invalid(`${at}.operator`, value, "value must be empty when `operator` is 'Exists'"));
     } else errors.push(notSupported(`${at}.operator`, operator, ['Equal', 'Exists']));
-    if (effect !== '') addErrors(errors, oneOf(`${at}.effect`, effect, EFFECTS));
+    if (effect !== '') addErrors(errors, oneOfListed(`${at}.effect`, effect, EFFECTS));
     return errors;
   });
 }
 
 type Spread = NonNullable<PodSpec['topologySpreadConstraints']>[number];
 
-function validateSpread(field: string, constraints: readonly Spread[]): FieldError[] {
-  const errors: FieldError[] = [];
-  const seen = new Set<string>();
-  for (const [index, constraint] of constraints.entries()) {
+export function validateSpread(field: string, constraints: readonly Spread[]): FieldError[] {
+  return constraints.flatMap((constraint, index) => {
     const at = `${field}[${index}]`;
     const { maxSkew = 0, topologyKey = '', whenUnsatisfiable = '', minDomains } = constraint;
+    const errors: FieldError[] = [];
     if (maxSkew <= 0) errors.push(invalid(`${at}.maxSkew`, maxSkew, 'must be greater than zero'));
     if (topologyKey === '') errors.push(required(`${at}.topologyKey`, 'can not be empty'));
-    else addErrors(errors, syntax(`${at}.topologyKey`, topologyKey, qualifiedName(topologyKey)));
-    addErrors(errors, oneOf(`${at}.whenUnsatisfiable`, whenUnsatisfiable, ['DoNotSchedule', 'ScheduleAnyway']));
+    if (!SPREAD_ACTIONS.includes(whenUnsatisfiable)) {
+      errors.push(notSupported(`${at}.whenUnsatisfiable`, whenUnsatisfiable, SPREAD_ACTIONS));
+    }
+    const again = constraints
+      .slice(index + 1)
+      .some((one) => (one.topologyKey ?? '') === topologyKey && (one.whenUnsatisfiable ?? '') === whenUnsatisfiable);
+    if (again) {
+      errors.push(duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, `{${topologyKey}, ${whenUnsatisfiable}}`));
+    }
     if (minDomains !== undefined && minDomains <= 0) {
       errors.push(invalid(`${at}.minDomains`, minDomains, 'must be greater than zero'));
-    } else if (minDomains !== undefined && whenUnsatisfiable !== 'DoNotSchedule') {
-      errors.push(
-        invalid(
-          `${at}.minDomains`,
-          minDomains,
-          `can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ${whenUnsatisfiable}`,
-        ),
-      );
     }
-    const pair = `{${topologyKey}, ${whenUnsatisfiable}}`;
-    if (seen.has(pair)) errors.push(duplicate(`${at}.{topologyKey, whenUnsatisfiable}`, pair));
-    seen.add(pair);
-    for (const policy of ['nodeAffinityPolicy', 'nodeTaintsPolicy'] as const) {
-      addErrors(errors, optionalOneOf(`${at}.${policy}`, constraint[policy], ['Honor', 'Ignore']));
+    if (minDomains !== undefined && whenUnsatisfiable !== 'DoNotSchedule') {
+      const why = `can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ${whenUnsatisfiable}`;
+      errors.push(invalid(`${at}.minDomains`, minDomains, why));
     }
-    if (constraint.labelSelector !== undefined) {
-      addErrors(errors, validateLabelSelector(`${at}.labelSelector`, constraint.labelSelector));
+    for (const part of ['nodeAffinityPolicy', 'nodeTaintsPolicy'] as const) {
+      const policy = constraint[part];
+      if (policy !== undefined && !NODE_POLICIES.includes(policy)) {
+        errors.push(notSupported(`${at}.${part}`, policy, NODE_POLICIES));
+      }
     }
-  }
-  return errors;
+    addErrors(errors, validateLabelKeys(at, { ...constraint, mismatchLabelKeys: undefined }));
+    return errors.concat(validateLabelSelector(`${at}.labelSelector`, constraint.labelSelector));
+  });
 }
 
-function validateGates(field: string, spec: PodSpec): FieldError[] {
-  const gates = spec.schedulingGates ?? [];
-  return [
-    ...gates.flatMap((gate, index) => syntax(`${field}[${index}]`, gate.name ?? '', qualifiedName(gate.name ?? ''))),
-    ...duplicates(
-      gates,
-      (index) => `${field}[${index}]`,
-      (gate) => gate.name,
-    ),
-  ];
+const SPREAD_ACTIONS = ['DoNotSchedule', 'ScheduleAnyway'];
+const NODE_POLICIES = ['Honor', 'Ignore'];
+
+export function validateGates(field: string, gates: NonNullable<PodSpec['schedulingGates']>): FieldError[] {
+  const seen = new Set<string>();
+  return gates.flatMap(({ name = '' }, index) => {
+    const errors = syntax(`${field}[${index}]`, name, qualifiedName(name));
+    if (seen.has(name)) errors.push(duplicate(`${field}[${index}]`, name));
+    seen.add(name);
+    return errors;
+  });
 }

@@ -1,66 +1,62 @@
-// Rules for security contexts of pods and containers, and for sysctls.
+// Rules for security contexts of pods and containers, and for sysctls. What an operating system lacks is validate-os.ts.
 
-import { addErrors, forbidden, invalid, notSupported, oneOf, optionalOneOf, required } from '../field-errors.ts';
-import { duplicates } from '../metadata.ts';
+import { addErrors, duplicate, invalid, notSupported, required, syntax, tooLong } from '../field-errors.ts';
+import { localPath } from '../names.ts';
 import type { FieldError } from '../resource.ts';
 import type { Container, PodSecurityContext, PodSpec } from '../shapes.ts';
+import { validateWindowsOptions } from './validate-os.ts';
 
 type SecurityContext = NonNullable<Container['securityContext']>;
 type Seccomp = NonNullable<SecurityContext['seccompProfile']>;
 type AppArmor = NonNullable<SecurityContext['appArmorProfile']>;
 
 const MAX_ID = 2 ** 31 - 1;
-const SYSCTL = /^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9]$/;
 /** The pattern as the message prints it. */
-const SYSCTL_PATTERN = '([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9]';
+const SYSCTL_PATTERN = '([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?';
 
 function validateId(field: string, id: number | undefined): FieldError[] {
   if (id === undefined || (id >= 0 && id <= MAX_ID)) return [];
   return [invalid(field, id, `must be between 0 and ${MAX_ID}, inclusive`)];
 }
 
-function validateSeccomp(field: string, profile: Seccomp): FieldError[] {
-  const errors = oneOf(`${field}.type`, profile.type, ['Localhost', 'RuntimeDefault', 'Unconfined']);
-  const path = profile.localhostProfile;
-  if (profile.type === 'Localhost') {
-    if (path === undefined)
-      errors.push(required(`${field}.localhostProfile`, 'must be set when seccomp type is Localhost'));
-    else if (path.startsWith('/') || path.split('/').includes('..')) {
-      errors.push(
-        invalid(`${field}.localhostProfile`, path, 'must be a relative path within the seccomp profile root'),
-      );
-    }
-  } else if (path !== undefined) {
-    errors.push(invalid(`${field}.localhostProfile`, path, 'can only be set when seccomp type is Localhost'));
+const PROFILE_TYPES = ['Localhost', 'RuntimeDefault', 'Unconfined'];
+
+function validateSeccomp(field: string, profile: Seccomp | undefined): FieldError[] {
+  if (profile === undefined) return [];
+  const { type = '', localhostProfile: path } = profile;
+  const errors: FieldError[] = [];
+  if (type === '') errors.push(required(`${field}.type`, 'type is required when seccompProfile is set'));
+  else if (!PROFILE_TYPES.includes(type)) errors.push(notSupported(`${field}.type`, type, PROFILE_TYPES));
+  const at = `${field}.localhostProfile`;
+  if (type !== 'Localhost') {
+    // Upstream shows the whole profile.
+    if (path !== undefined) errors.push(invalid(at, profile, 'can only be set when seccomp type is Localhost'));
+    return errors;
   }
-  return errors;
+  return errors.concat(
+    path === undefined
+      ? [required(at, 'must be set when seccomp type is Localhost')]
+      : syntax(at, path, localPath(path)),
+  );
 }
 
-function validateAppArmor(field: string, profile: AppArmor): FieldError[] {
-  const errors = oneOf(`${field}.type`, profile.type, ['Localhost', 'RuntimeDefault', 'Unconfined']);
-  const name = profile.localhostProfile;
-  if (profile.type === 'Localhost') {
-    if (name === undefined || name.trim() === '') {
-      errors.push(required(`${field}.localhostProfile`, 'must be set when AppArmor type is Localhost'));
-    } else if (name.trim() !== name) {
-      errors.push(invalid(`${field}.localhostProfile`, name, 'must not be padded with whitespace'));
-    }
-  } else if (name !== undefined) {
-    errors.push(invalid(`${field}.localhostProfile`, name, 'can only be set when AppArmor type is Localhost'));
-  }
-  return errors;
-}
+const MAX_PROFILE = 4095;
 
-/** What both contexts have. */
-function validateShared(field: string, context: SecurityContext | PodSecurityContext): FieldError[] {
-  return [
-    ...validateId(`${field}.runAsUser`, context.runAsUser),
-    ...validateId(`${field}.runAsGroup`, context.runAsGroup),
-    ...(context.seccompProfile === undefined ? [] : validateSeccomp(`${field}.seccompProfile`, context.seccompProfile)),
-    ...(context.appArmorProfile === undefined
-      ? []
-      : validateAppArmor(`${field}.appArmorProfile`, context.appArmorProfile)),
-  ];
+function validateAppArmor(field: string, profile: AppArmor | undefined): FieldError[] {
+  if (profile === undefined) return [];
+  const { type = '', localhostProfile: name } = profile;
+  const at = `${field}.localhostProfile`;
+  if (type === '') return [required(`${field}.type`, 'type is required when appArmorProfile is set')];
+  if (!PROFILE_TYPES.includes(type)) return [notSupported(`${field}.type`, type, PROFILE_TYPES)];
+  if (type !== 'Localhost') {
+    return name === undefined ? [] : [invalid(at, name, 'can only be set when AppArmor type is Localhost')];
+  }
+  if (name === undefined) return [required(at, 'must be set when AppArmor type is Localhost')];
+  const errors: FieldError[] = [];
+  if (name.trim() !== name) errors.push(invalid(at, name, 'must not be padded with whitespace'));
+  else if (name === '') errors.push(required(at, 'must be set when AppArmor type is Localhost'));
+  if (Buffer.byteLength(name) > MAX_PROFILE) errors.push(tooLong(at, MAX_PROFILE));
+  return errors;
 }
 
 export function validateSecurityContext(
@@ -69,47 +65,64 @@ export function validateSecurityContext(
   spec: PodSpec,
 ): FieldError[] {
   if (context === undefined) return [];
-  const errors = validateShared(field, context);
-  if (context.procMount !== undefined) {
-    addErrors(errors, oneOf(`${field}.procMount`, context.procMount, ['Default', 'Unmasked']));
-    if (context.procMount === 'Unmasked' && spec.hostUsers !== false) {
-      errors.push(invalid(`${field}.procMount`, context.procMount, '`hostUsers` must be false to use `Unmasked`'));
+  const errors = [
+    ...validateId(`${field}.runAsUser`, context.runAsUser),
+    ...validateId(`${field}.runAsGroup`, context.runAsGroup),
+  ];
+  const { procMount } = context;
+  if (procMount !== undefined) {
+    const types = ['Default', 'Unmasked'];
+    if (!types.includes(procMount)) errors.push(notSupported(`${field}.procMount`, procMount, types));
+    if (procMount === 'Unmasked' && spec.hostUsers !== false) {
+      errors.push(invalid(`${field}.procMount`, procMount, '`hostUsers` must be false to use `Unmasked`'));
     }
   }
+  addErrors(errors, validateSeccomp(`${field}.seccompProfile`, context.seccompProfile));
   if (context.allowPrivilegeEscalation === false) {
-    if (context.privileged === true) {
-      errors.push(invalid(field, context, 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true'));
-    }
-    if ((context.capabilities?.add ?? []).some((name) => name === 'CAP_SYS_ADMIN' || name === 'SYS_ADMIN')) {
-      errors.push(
-        invalid(field, context, 'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN'),
-      );
+    const cannot = 'cannot set `allowPrivilegeEscalation` to false and';
+    if (context.privileged === true) errors.push(invalid(field, context, `${cannot} \`privileged\` to true`));
+    for (const name of context.capabilities?.add ?? []) {
+      if (name !== 'CAP_SYS_ADMIN') continue;
+      errors.push(invalid(field, context, `${cannot} \`capabilities.Add\` CAP_SYS_ADMIN`));
     }
   }
+  addErrors(
+    errors,
+    validateWindowsOptions(`${field}.windowsOptions`, context.windowsOptions),
+    validateAppArmor(`${field}.appArmorProfile`, context.appArmorProfile),
+  );
   return errors;
 }
 
 export function validatePodSecurityContext(field: string, spec: PodSpec): FieldError[] {
   const context = spec.securityContext;
   if (context === undefined) return [];
-  const errors = validateShared(field, context);
-  addErrors(errors, validateId(`${field}.fsGroup`, context.fsGroup));
+  const errors = (['fsGroup', 'runAsUser', 'runAsGroup'] as const).flatMap((id) =>
+    validateId(`${field}.${id}`, context[id]),
+  );
   for (const [index, group] of (context.supplementalGroups ?? []).entries()) {
     addErrors(errors, validateId(`${field}.supplementalGroups[${index}]`, group));
   }
-  addErrors(
-    errors,
-    optionalOneOf(`${field}.fsGroupChangePolicy`, context.fsGroupChangePolicy, ['OnRootMismatch', 'Always']),
-    optionalOneOf(`${field}.supplementalGroupsPolicy`, context.supplementalGroupsPolicy, ['Merge', 'Strict']),
-    optionalOneOf(`${field}.seLinuxChangePolicy`, context.seLinuxChangePolicy, ['MountOption', 'Recursive']),
-  );
   if (spec.shareProcessNamespace === true && spec.hostPID === true) {
     errors.push(
       invalid(`${field}.shareProcessNamespace`, true, 'ShareProcessNamespace and HostPID cannot both be enabled'),
     );
   }
-  addErrors(errors, validateSysctls(`${field}.sysctls`, context.sysctls ?? [], spec));
+  addErrors(
+    errors,
+    validateSysctls(`${field}.sysctls`, context.sysctls ?? [], spec),
+    among(`${field}.fsGroupChangePolicy`, context.fsGroupChangePolicy, ['Always', 'OnRootMismatch']),
+    validateSeccomp(`${field}.seccompProfile`, context.seccompProfile),
+    validateWindowsOptions(`${field}.windowsOptions`, context.windowsOptions),
+    validateAppArmor(`${field}.appArmorProfile`, context.appArmorProfile),
+    among(`${field}.supplementalGroupsPolicy`, context.supplementalGroupsPolicy, ['Merge', 'Strict']),
+    among(`${field}.seLinuxChangePolicy`, context.seLinuxChangePolicy, ['Recursive']),
+  );
   return errors;
+}
+
+function among(field: string, value: string | undefined, supported: readonly string[]): FieldError[] {
+  return value === undefined || supported.includes(value) ? [] : [notSupported(field, value, supported)];
 }
 
 function validateSysctls(
@@ -117,64 +130,33 @@ function validateSysctls(
   sysctls: NonNullable<PodSecurityContext['sysctls']>,
   spec: PodSpec,
 ): FieldError[] {
-  const errors: FieldError[] = [];
-  for (const [index, sysctl] of sysctls.entries()) {
+  const names = new Set<string>();
+  return sysctls.flatMap(({ name = '' }, index) => {
     const at = `${field}[${index}].name`;
-    const name = sysctl.name ?? '';
+    const errors: FieldError[] = [];
     if (name === '') errors.push(required(at));
-    else if (name.length > 253 || !SYSCTL.test(name)) {
+    else if (name.length > 253 || !isSysctl(name)) {
       errors.push(invalid(at, name, `must have at most 253 characters and match regex ^${SYSCTL_PATTERN}$`));
-    } else {
-      const dotted = name.replaceAll('/', '.');
-      if (dotted.startsWith('net.') && spec.hostNetwork === true) {
-        errors.push(invalid(at, name, "may not be specified when 'hostNetwork' is true"));
-      }
-      if (/^(kernel\.(shm|msg|sem)|fs\.mqueue\.)/.test(dotted) && spec.hostIPC === true) {
-        errors.push(invalid(at, name, "may not be specified when 'hostIPC' is true"));
-      }
+    } else if (names.has(name)) errors.push(duplicate(at, name));
+    names.add(name);
+    const dotted = withDots(name);
+    if (dotted.startsWith('net.') && spec.hostNetwork === true) {
+      errors.push(invalid(at, name, "may not be specified when 'hostNetwork' is true"));
     }
-  }
-  return errors.concat(
-    duplicates(
-      sysctls,
-      (index) => `${field}[${index}].name`,
-      (sysctl) => sysctl.name?.replaceAll('/', '.'),
-    ),
-  );
-}
-
-/** Fields that a pod for the named operating system may not set. */
-export function validateOs(field: string, spec: PodSpec): FieldError[] {
-  if (spec.os === undefined) return [];
-  const name = spec.os.name ?? '';
-  if (name === '') return [required(`${field}.os.name`)];
-  if (name !== 'linux' && name !== 'windows') return [notSupported(`${field}.os`, name, ['linux', 'windows'])];
-  const errors: FieldError[] = [];
-  if (name === 'linux') {
-    if (spec.securityContext?.windowsOptions !== undefined) {
-      errors.push(
-        forbidden(`${field}.securityContext.windowsOptions`, 'windows options cannot be set for a linux pod'),
-      );
+    if (/^(kernel\.(shm|msg|sem)|fs\.mqueue\.)/.test(dotted) && spec.hostIPC === true) {
+      errors.push(invalid(at, name, "may not be specified when 'hostIPC' is true"));
     }
     return errors;
-  }
-  const context = spec.securityContext;
-  const windowsForbids = 'cannot be set for a windows pod';
-  for (const part of [
-    'seLinuxOptions',
-    'seccompProfile',
-    'fsGroup',
-    'fsGroupChangePolicy',
-    'sysctls',
-    'runAsUser',
-    'runAsGroup',
-    'supplementalGroups',
-    'appArmorProfile',
-  ] as const) {
-    if (context?.[part] !== undefined) errors.push(forbidden(`${field}.securityContext.${part}`, windowsForbids));
-  }
-  for (const part of ['hostPID', 'hostIPC', 'hostNetwork', 'shareProcessNamespace'] as const) {
-    if (spec[part] === true) errors.push(forbidden(`${field}.${part}`, windowsForbids));
-  }
-  return errors;
+  });
+}
+
+/** Whichever of "." and "/" comes first separates; the other one is part of a name. */
+function withDots(name: string): string {
+  return name.search(/[./]/) === name.indexOf('/')
+    ? name.replaceAll(/[./]/g, (one) => (one === '/' ? '.' : '/'))
+    : name;
+}
+
+function isSysctl(name: string): boolean {
+  return name.split(/[./]/).every((part) => /^[a-z0-9][-_a-z0-9]*$/.test(part) && !/[-_]$/.test(part));
 }

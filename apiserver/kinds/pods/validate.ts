@@ -1,146 +1,172 @@
 // Rules for a whole pod: its spec's own fields, and the order in which the parts are validated. Updates are
 // validate-update.ts.
 
-import { addErrors, forbidden, invalid, oneOf, optionalOneOf, required, syntax } from '../field-errors.ts';
-import { dns1123Label, dns1123Subdomain, ipAddress, qualifiedName } from '../names.ts';
-import type { FieldError } from '../resource.ts';
+import { MIRROR_ANNOTATION } from '../../auth/pod-references.ts';
+import { addErrors, forbidden, invalid, oneOfListed, required, syntax, tooLong } from '../field-errors.ts';
+import { validateLabels } from '../metadata.ts';
+import { dns1123Label, dns1123Subdomain, qualifiedName, subdomainWithUnderscores } from '../names.ts';
+import type { FieldError, KubeObjectMeta } from '../resource.ts';
 import type { Pod, PodSpec } from '../shapes.ts';
-import { validateAllContainers } from './validate-containers.ts';
+import { looseAddress } from '../shared/addresses.ts';
+import { validatePodAnnotations, validateProfilesMatch } from './validate-annotations.ts';
+import { validateAllContainers, validateImageSpaces } from './validate-containers.ts';
+import { containersOf, validateHostProcess, validateOs } from './validate-os.ts';
 import { validateOverhead, validatePodResources, validateResourceClaims } from './validate-resources.ts';
-import { validateScheduling } from './validate-scheduling.ts';
-import { validateOs, validatePodSecurityContext } from './validate-security.ts';
-import { validateImagePullSecrets, validateVolumes } from './validate-volumes.ts';
+import { validateAffinity, validateGates, validateSpread, validateTolerations } from './validate-scheduling.ts';
+import { validatePodSecurityContext } from './validate-security.ts';
+import { validateVolumes } from './validate-volumes.ts';
 
-export function validatePod(pod: Pod): FieldError[] {
+/** Of a new pod. */
+export function validatePodCreate(pod: Pod): FieldError[] {
   const spec = pod.spec ?? {};
-  return [...validatePodSpec('spec', spec), ...validatePodRules(pod, spec)];
-}
-
-/** Rules that need more than the spec, or that apply to create alone. */
-function validatePodRules(pod: Pod, spec: PodSpec): FieldError[] {
-  const errors: FieldError[] = [];
-  const gates = spec.schedulingGates ?? [];
-  if (gates.length > 0 && (spec.nodeName ?? '') !== '') {
+  const errors = validatePod(pod);
+  if ((spec.ephemeralContainers ?? []).length > 0) {
+    errors.push(forbidden('spec.ephemeralContainers', 'cannot be set on create'));
+  }
+  if ((spec.nodeName ?? '') !== '' && (spec.schedulingGates ?? []).length > 0) {
     errors.push(forbidden('spec.nodeName', 'cannot be set until all schedulingGates have been cleared'));
   }
-  const mirror = 'kubernetes.io/config.mirror';
-  if (pod.metadata.annotations?.[mirror] !== undefined && (spec.nodeName ?? '') === '') {
-    errors.push(
-      invalid(
-        `metadata.annotations[${mirror}]`,
-        pod.metadata.annotations[mirror],
-        'must set spec.nodeName if mirror pod annotation is set',
-      ),
-    );
-  }
-  return errors;
+  return errors.concat(validateProfilesMatch('spec', pod.metadata.annotations, spec));
 }
 
-export function validatePodSpec(field: string, spec: PodSpec): FieldError[] {
-  const errors: FieldError[] = [];
-  addErrors(errors, validateVolumes(`${field}.volumes`, spec.volumes ?? []));
-  addErrors(errors, validateAllContainers(field, spec));
-  addErrors(errors, oneOf(`${field}.restartPolicy`, spec.restartPolicy, ['Always', 'OnFailure', 'Never']));
-  addErrors(
-    errors,
-    oneOf(`${field}.dnsPolicy`, spec.dnsPolicy, ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None']),
-  );
-  addErrors(errors, validatePodSecurityContext(`${field}.securityContext`, spec));
-  addErrors(errors, validateImagePullSecrets(`${field}.imagePullSecrets`, spec.imagePullSecrets ?? []));
-  addErrors(errors, validateHostNetwork(field, spec));
-  addErrors(errors, validateNames(field, spec));
-  addErrors(errors, validateSeconds(field, spec));
-  addErrors(errors, validateHostAliases(`${field}.hostAliases`, spec.hostAliases ?? []));
-  addErrors(errors, validateDns(`${field}.dnsConfig`, spec));
-  addErrors(errors, validateScheduling(field, spec));
-  addErrors(errors, validateReadinessGates(`${field}.readinessGates`, spec.readinessGates ?? []));
-  addErrors(errors, validateResourceClaims(`${field}.resourceClaims`, spec));
-  addErrors(errors, validatePodResources(`${field}.resources`, spec));
-  addErrors(errors, validateOverhead(`${field}.overhead`, spec.overhead));
-  addErrors(
-    errors,
-    optionalOneOf(`${field}.preemptionPolicy`, spec.preemptionPolicy, ['Never', 'PreemptLowerPriority']),
-  );
-  addErrors(errors, validateOs(field, spec));
-  return errors;
-}
-
-/** On the host's network a container port is a port of the host. */
-function validateHostNetwork(field: string, spec: PodSpec): FieldError[] {
-  const errors: FieldError[] = [];
-  if (spec.hostNetwork === true) {
-    for (const list of ['containers', 'initContainers'] as const) {
-      for (const [index, container] of (spec[list] ?? []).entries()) {
-        for (const [portIndex, port] of (container.ports ?? []).entries()) {
-          if (port.hostPort !== undefined && port.hostPort !== port.containerPort) {
-            errors.push(
-              invalid(
-                `${field}.${list}[${index}].ports[${portIndex}].hostPort`,
-                port.hostPort,
-                'must match `containerPort` when `hostNetwork` is true',
-              ),
-            );
-          }
-        }
+/** Of a pod, new or changed, but for the metadata that every object has. */
+export function validatePod(pod: Pod): FieldError[] {
+  const spec = pod.spec ?? {};
+  const errors = validatePodAnnotations('metadata.annotations', pod.metadata.annotations, spec);
+  addErrors(errors, validatePodSpec('spec', spec, pod.metadata));
+  if ((spec.serviceAccountName ?? '') === '') {
+    for (const [index, volume] of (spec.volumes ?? []).entries()) {
+      for (const [place, source] of (volume.projected?.sources ?? []).entries()) {
+        if (source.serviceAccountToken === undefined) continue;
+        const at = `spec.volumes[${index}].projected.sources[${place}].serviceAccountToken`;
+        errors.push(forbidden(at, 'must not be specified when serviceAccountName is not set'));
       }
     }
   }
-  if (spec.hostUsers === false) {
-    for (const host of ['hostNetwork', 'hostPID', 'hostIPC'] as const) {
-      if (spec[host] === true) errors.push(forbidden(`${field}.${host}`, 'when `hostUsers` is false'));
-    }
+  return errors.concat(validateImageSpaces('spec', spec));
+}
+
+/** `metadata`: of a pod; absent for a template. In upstream's order. */
+export function validatePodSpec(field: string, spec: PodSpec, metadata?: KubeObjectMeta): FieldError[] {
+  const errors: FieldError[] = [];
+  if (spec.terminationGracePeriodSeconds === undefined) {
+    errors.push(required(`${field}.terminationGracePeriodSeconds`));
+  }
+  const podName = metadata === undefined ? undefined : (metadata.name ?? '');
+  const { volumes, errors: volumeErrors } = validateVolumes(`${field}.volumes`, spec.volumes ?? [], podName);
+  const isMirror = metadata?.annotations?.[MIRROR_ANNOTATION] !== undefined;
+  const claims = new Set((spec.resourceClaims ?? []).flatMap(({ name = '' }) => (name === '' ? [] : [name])));
+  addErrors(
+    errors,
+    volumeErrors,
+    validateResourceClaims(`${field}.resourceClaims`, spec, isMirror),
+    validateAllContainers(field, { spec, volumes, claims }),
+    validatePodResources(`${field}.resources`, spec),
+    validateHostPorts(field, spec, metadata !== undefined),
+    oneOfListed(`${field}.restartPolicy`, spec.restartPolicy, ['Always', 'OnFailure', 'Never']),
+    oneOfListed(`${field}.dnsPolicy`, spec.dnsPolicy, DNS_POLICIES),
+    validateLabels(`${field}.nodeSelector`, spec.nodeSelector),
+    validatePodSecurityContext(`${field}.securityContext`, spec),
+    validateAffinity(`${field}.affinity`, spec.affinity),
+    validateDns(`${field}.dnsConfig`, spec),
+    validateReadinessGates(`${field}.readinessGates`, spec.readinessGates ?? []),
+    validateGates(`${field}.schedulingGates`, spec.schedulingGates ?? []),
+    validateSpread(`${field}.topologySpreadConstraints`, spec.topologySpreadConstraints ?? []),
+    validateHostProcess(field, spec),
+    validateHostUsers(field, spec),
+    validateHostnameOverride(`${field}.hostnameOverride`, spec),
+    validateNames(field, spec, ['serviceAccountName', 'nodeName']),
+    validateActiveDeadline(`${field}.activeDeadlineSeconds`, spec.activeDeadlineSeconds),
+    validateLabelNames(field, spec),
+    validateTolerations(`${field}.tolerations`, spec.tolerations ?? []),
+    validateHostAliases(`${field}.hostAliases`, spec.hostAliases ?? []),
+    validateNames(field, spec, ['priorityClassName', 'runtimeClassName']),
+    validatePreemption(`${field}.preemptionPolicy`, spec.preemptionPolicy),
+    validateOverhead(`${field}.overhead`, spec.overhead),
+    validateOs(field, spec),
+  );
+  return errors;
+}
+
+const DNS_POLICIES = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None'];
+
+function validatePreemption(field: string, policy: string | undefined): FieldError[] {
+  return policy === undefined ? [] : oneOfListed(field, policy, ['PreemptLowerPriority', 'Never']);
+}
+
+/** On the host's network a container port is a port of the host; a template may leave that to its pods. */
+function validateHostPorts(field: string, spec: PodSpec, isPod: boolean): FieldError[] {
+  if (spec.hostNetwork !== true) return [];
+  const why = 'must match `containerPort` when `hostNetwork` is true';
+  return (spec.containers ?? []).flatMap((container, index) =>
+    (container.ports ?? []).flatMap(({ hostPort = 0, containerPort = 0 }, place) =>
+      (isPod || hostPort !== 0) && hostPort !== containerPort
+        ? [invalid(`${field}.containers[${index}].ports[${place}].hostPort`, hostPort, why)]
+        : [],
+    ),
+  );
+}
+
+/** Upstream spells the fields as Go does. */
+function validateHostUsers(field: string, spec: PodSpec): FieldError[] {
+  if (spec.hostUsers !== false) return [];
+  const errors: FieldError[] = [];
+  const why = 'when `hostUsers` is false';
+  if (spec.hostNetwork === true) errors.push(forbidden(`${field}.hostNetwork`, why));
+  if (spec.hostPID === true) errors.push(forbidden(`${field}.HostPID`, why));
+  if (spec.hostIPC === true) errors.push(forbidden(`${field}.HostIPC`, why));
+  for (const [at, { volumeDevices = [] }] of containersOf(field, spec)) {
+    if (volumeDevices.length > 0) errors.push(forbidden(`${at}.volumeDevices`, why));
   }
   return errors;
 }
 
-function validateNames(field: string, spec: PodSpec): FieldError[] {
+function validateHostnameOverride(field: string, spec: PodSpec): FieldError[] {
+  const name = spec.hostnameOverride;
+  if (name === undefined) return [];
   const errors: FieldError[] = [];
-  for (const label of ['hostname', 'subdomain'] as const) {
-    const value = spec[label] ?? '';
-    if (value !== '') addErrors(errors, syntax(`${field}.${label}`, value, dns1123Label(value)));
+  if (spec.setHostnameAsFQDN === true) {
+    errors.push(forbidden(field, 'may not be specified when setHostnameAsFQDN is true'));
   }
-  for (const name of ['serviceAccountName', 'nodeName', 'priorityClassName', 'runtimeClassName'] as const) {
+  if (spec.hostNetwork === true) errors.push(forbidden(field, 'may not be specified when hostNetwork is true'));
+  if (name.length > MAX_HOSTNAME) errors.push(tooLong(field, MAX_HOSTNAME));
+  return errors.concat(syntax(field, name, dns1123Subdomain(name)));
+}
+
+const MAX_HOSTNAME = 64;
+
+type NameField = 'serviceAccountName' | 'nodeName' | 'priorityClassName' | 'runtimeClassName';
+
+function validateNames(field: string, spec: PodSpec, names: readonly NameField[]): FieldError[] {
+  return names.flatMap((name) => {
+    const value = spec[name];
+    const unset = value === undefined || (value === '' && name !== 'runtimeClassName');
+    return unset ? [] : syntax(`${field}.${name}`, value, dns1123Subdomain(value));
+  });
+}
+
+function validateLabelNames(field: string, spec: PodSpec): FieldError[] {
+  return (['hostname', 'subdomain'] as const).flatMap((name) => {
     const value = spec[name] ?? '';
-    if (value !== '') addErrors(errors, syntax(`${field}.${name}`, value, dns1123Subdomain(value)));
-  }
-  const scheduler = spec.schedulerName ?? '';
-  if (scheduler !== '') addErrors(errors, syntax(`${field}.schedulerName`, scheduler, qualifiedName(scheduler)));
-  const override = spec.hostnameOverride;
-  if (override !== undefined) {
-    const at = `${field}.hostnameOverride`;
-    if (spec.hostNetwork === true) errors.push(forbidden(at, 'cannot be set when hostNetwork is true'));
-    if (spec.setHostnameAsFQDN === true) errors.push(forbidden(at, 'cannot be set when setHostnameAsFQDN is true'));
-    if (override.length > 64) errors.push(invalid(at, override, 'must be no more than 64 characters'));
-    else addErrors(errors, syntax(at, override, dns1123Subdomain(override)));
-  }
-  return errors;
+    return value === '' ? [] : syntax(`${field}.${name}`, value, dns1123Label(value));
+  });
 }
 
-function validateSeconds(field: string, spec: PodSpec): FieldError[] {
-  const errors: FieldError[] = [];
-  const active = spec.activeDeadlineSeconds;
-  if (active !== undefined && (active < 1 || active > 2 ** 31 - 1)) {
-    errors.push(invalid(`${field}.activeDeadlineSeconds`, active, 'must be between 1 and 2147483647, inclusive'));
-  }
-  const grace = spec.terminationGracePeriodSeconds;
-  if (grace !== undefined && grace < 0) {
-    errors.push(invalid(`${field}.terminationGracePeriodSeconds`, grace, 'must be greater than or equal to 0'));
-  }
-  return errors;
+function validateActiveDeadline(field: string, seconds: number | undefined): FieldError[] {
+  return seconds !== undefined && (seconds < 1 || seconds > 2 ** 31 - 1)
+    ? [invalid(field, seconds, 'must be between 1 and 2147483647, inclusive')]
+    : [];
 }
 
 type Aliases = NonNullable<PodSpec['hostAliases']>;
 
 function validateHostAliases(field: string, aliases: Aliases): FieldError[] {
-  return aliases.flatMap((alias, index) => {
-    const at = `${field}[${index}]`;
-    const ip = alias.ip ?? '';
-    const errors = ip === '' ? [required(`${at}.ip`)] : syntax(`${at}.ip`, ip, ipAddress(ip));
-    for (const hostname of alias.hostnames ?? []) {
-      addErrors(errors, syntax(`${at}.hostnames`, hostname, dns1123Subdomain(hostname)));
-    }
-    return errors;
-  });
+  return aliases.flatMap(({ ip = '', hostnames = [] }, index) => [
+    ...syntax(`${field}[${index}].ip`, ip, looseAddress(ip)),
+    ...hostnames.flatMap((name, place) =>
+      syntax(`${field}[${index}].hostnames[${place}]`, name, dns1123Subdomain(name)),
+    ),
+  ]);
 }
 
 const MAX_NAMESERVERS = 3;
@@ -156,13 +182,13 @@ function validateDns(field: string, spec: PodSpec): FieldError[] {
     return [required(field, 'must provide `dnsConfig` when `dnsPolicy` is None')];
   }
   if (spec.dnsPolicy === 'None' && servers.length === 0) {
-    errors.push(required(`${field}.nameservers`, 'must provide at least one DNS nameserver when `dnsPolicy` is None'));
+    return [required(`${field}.nameservers`, 'must provide at least one DNS nameserver when `dnsPolicy` is None')];
   }
   if (servers.length > MAX_NAMESERVERS) {
     errors.push(invalid(`${field}.nameservers`, servers, `must not have more than ${MAX_NAMESERVERS} nameservers`));
   }
   for (const [index, server] of servers.entries()) {
-    addErrors(errors, syntax(`${field}.nameservers[${index}]`, server, ipAddress(server)));
+    addErrors(errors, syntax(`${field}.nameservers[${index}]`, server, looseAddress(server)));
   }
   if (searches.length > MAX_SEARCHES) {
     errors.push(invalid(`${field}.searches`, searches, `must not have more than ${MAX_SEARCHES} search paths`));
@@ -177,8 +203,8 @@ function validateDns(field: string, spec: PodSpec): FieldError[] {
     );
   }
   for (const [index, search] of searches.entries()) {
-    const bare = search.replace(/\.$/, '').replace(/^_/, '').replaceAll('._', '.').replaceAll('_', '-');
-    if (search !== '.') addErrors(errors, syntax(`${field}.searches[${index}]`, search, dns1123Subdomain(bare)));
+    const bare = search.replace(/\.$/, '');
+    if (search !== '.') addErrors(errors, syntax(`${field}.searches[${index}]`, bare, subdomainWithUnderscores(bare)));
   }
   for (const [index, option] of (config?.options ?? []).entries()) {
     if ((option.name ?? '') === '') errors.push(required(`${field}.options[${index}]`, 'must not be empty'));

@@ -139,6 +139,7 @@ export const resourcequotas = defineKind({
   subresources: ['status'],
   schema: 'io.k8s.api.core.v1.ResourceQuota',
   strategy: {
+    countsGenerations: false,
     prepareForCreate: (object) => {
       of(object).status = {};
     },

@@ -36,7 +36,7 @@ export function isStandardQuotaResource(name: string): boolean {
 }
 
 /** nvidia.com/gpu: what is neither Kubernetes' own nor a quota's name for requests. */
-function isExtendedResource(name: string): boolean {
+export function isExtendedResource(name: string): boolean {
   return !isNative(name) && !name.startsWith('requests.') && qualifiedName(`requests.${name}`).length === 0;
 }
 

@@ -1,18 +1,15 @@
 // Pod templates: defaults, rules, and how tables print them. Whatever makes pods validates its template here.
 
-import { getOwn } from '../../../lib/own-property.ts';
-import { MIRROR_ANNOTATION } from '../../auth/pod-references.ts';
 import { type Cell, text } from '../columns.ts';
-import { addErrors, forbidden, invalid, notSupported } from '../field-errors.ts';
+import { addErrors, forbidden, notSupported } from '../field-errors.ts';
 import { validateAnnotations, validateLabels } from '../metadata.ts';
 import { dns1123Label } from '../names.ts';
 import { defaultPodSpec } from '../pods/defaults.ts';
 import { validatePodSpec } from '../pods/validate.ts';
+import { validatePodAnnotations } from '../pods/validate-annotations.ts';
 import type { FieldError, KubeObject, TableColumn } from '../resource.ts';
-import type { PodSpec, PodTemplate } from '../shapes.ts';
+import type { PodTemplate } from '../shapes.ts';
 import { podWarnings } from './pod-warnings.ts';
-
-const DELETION_COST = 'controller.kubernetes.io/pod-deletion-cost';
 
 /** The template of a spec that has one; an absent one is an empty one, as in Go. */
 export function defaultTemplate(owner: { template?: PodTemplate | undefined }): void {
@@ -34,27 +31,6 @@ export function validateTemplate(field: string, template: PodTemplate = {}): Fie
     errors.push(forbidden(`${field}.spec.ephemeralContainers`, 'ephemeral containers not allowed in pod template'));
   }
   return errors;
-}
-
-function validatePodAnnotations(field: string, annotations: Record<string, string>, spec: PodSpec): FieldError[] {
-  const errors: FieldError[] = [];
-  const mirror = getOwn(annotations, MIRROR_ANNOTATION);
-  if (mirror !== undefined && (spec.nodeName ?? '') === '') {
-    errors.push(
-      invalid(`${field}[${MIRROR_ANNOTATION}]`, mirror, 'must set spec.nodeName if mirror pod annotation is set'),
-    );
-  }
-  const cost = getOwn(annotations, DELETION_COST);
-  if (cost !== undefined && !isInt32(cost)) {
-    errors.push(invalid(`${field}[${DELETION_COST}]`, cost, 'must be a 32bit integer'));
-  }
-  return errors;
-}
-
-function isInt32(value: string): boolean {
-  if (!/^(0|-?[1-9]\d{0,9})$/.test(value)) return false;
-  const number = Number(value);
-  return number >= -(2 ** 31) && number < 2 ** 31;
 }
 
 /** For what keeps pods running: `kind` is named in the message. */

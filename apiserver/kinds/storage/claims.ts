@@ -1,28 +1,18 @@
 // PersistentVolumeClaims: the row, its defaults, the default class, the rules for growing one, and how kubectl get
 // prints them.
 
-import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from 'kubernetes-types/core/v1';
+import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import { parseQuantity } from '../../../lib/quantity.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import { namedTable, text } from '../columns.ts';
-import { addErrors, forbidden, IMMUTABLE, invalid, optionalOneOf, required, syntax } from '../field-errors.ts';
+import { forbidden, IMMUTABLE, invalid, optionalOneOf } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
-import { dns1123Subdomain } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
-import { as, type Loose, type Of } from '../shapes.ts';
-import { validateLabelSelector } from '../shared/selectors.ts';
-import {
-  CLASS_ANNOTATION,
-  orUnset,
-  shortModes,
-  validateAccessModes,
-  validateClassName,
-  validateVolumeMode,
-} from './shared.ts';
+import { as, type Of } from '../shapes.ts';
+import { type ClaimSpec, validateClaimSpec } from './claim-spec.ts';
+import { CLASS_ANNOTATION, orUnset, shortModes } from './shared.ts';
 
-export type ClaimSpec = Loose<PersistentVolumeClaimSpec>;
 type Claim = Of<PersistentVolumeClaim>;
-type DataSource = { apiGroup?: string | undefined; kind?: string | undefined; name?: string | undefined };
 
 const of = (object: KubeObject): Claim => as<PersistentVolumeClaim>(object, 'PersistentVolumeClaim');
 const FIXED =
@@ -47,49 +37,6 @@ function classNameOf(claim: Claim): string | undefined {
 
 function requested(claim: Claim): string {
   return claim.spec?.resources?.requests?.['storage'] ?? '0';
-}
-
-/** `field` is the path of the spec: "spec", or in a pod's claim template. */
-export function validateClaimSpec(field: string, spec: ClaimSpec): FieldError[] {
-  const errors = validateAccessModes(`${field}.accessModes`, spec.accessModes, 'at least 1 access mode is required');
-  if (spec.selector !== undefined) addErrors(errors, validateLabelSelector(`${field}.selector`, spec.selector));
-  const size = spec.resources?.requests?.['storage'];
-  if (size === undefined) errors.push(required(`${field}.resources[storage]`));
-  else if ((parseQuantity(size) ?? 0n) <= 0n) {
-    errors.push(invalid(`${field}.resources[storage]`, size, 'must be greater than zero'));
-  }
-  addErrors(
-    errors,
-    validateClassName(`${field}.storageClassName`, spec.storageClassName),
-    validateVolumeMode(`${field}.volumeMode`, spec.volumeMode),
-  );
-  if (spec.dataSource !== undefined) addErrors(errors, validateDataSource(`${field}.dataSource`, spec.dataSource));
-  if (spec.dataSourceRef !== undefined) {
-    addErrors(errors, validateDataSource(`${field}.dataSourceRef`, spec.dataSourceRef));
-    const { namespace = '', ...local } = spec.dataSourceRef;
-    if (namespace !== '' && spec.dataSource !== undefined) {
-      errors.push(
-        invalid(field, `${field}.dataSource`, 'may not be specified when dataSourceRef.namespace is specified'),
-      );
-    } else if (namespace === '' && !sameJson(local, spec.dataSource)) {
-      errors.push(invalid(field, `${field}.dataSource`, 'must match dataSourceRef'));
-    }
-  }
-  const attributes = spec.volumeAttributesClassName ?? '';
-  if (attributes !== '') {
-    addErrors(errors, syntax(`${field}.volumeAttributesClassName`, attributes, dns1123Subdomain(attributes)));
-  }
-  return errors;
-}
-
-function validateDataSource(field: string, { apiGroup = '', kind = '', name = '' }: DataSource): FieldError[] {
-  const errors: FieldError[] = [];
-  if (name === '') errors.push(required(`${field}.name`));
-  if (kind === '') errors.push(required(`${field}.kind`));
-  if (apiGroup === '' && kind !== 'PersistentVolumeClaim') {
-    errors.push(invalid(field, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"));
-  } else if (apiGroup !== '') addErrors(errors, syntax(`${field}.apiGroup`, apiGroup, dns1123Subdomain(apiGroup)));
-  return errors;
 }
 
 function validateUpdate(object: KubeObject, old: KubeObject): FieldError[] {
@@ -149,6 +96,7 @@ export const persistentvolumeclaims = defineKind({
   subresources: ['status'],
   schema: 'io.k8s.api.core.v1.PersistentVolumeClaim',
   strategy: {
+    countsGenerations: false,
     applyDefaults: (object) => {
       const { spec } = of(object);
       if (spec !== undefined) defaultClaimSpec(spec);

@@ -27,6 +27,7 @@ export const persistentvolumes = defineKind({
   subresources: ['status'],
   schema: 'io.k8s.api.core.v1.PersistentVolume',
   strategy: {
+    countsGenerations: false,
     applyDefaults: (object) => {
       const { spec } = of(object);
       if (spec === undefined) return;

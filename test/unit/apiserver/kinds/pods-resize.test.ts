@@ -74,7 +74,7 @@ describe('a resize', () => {
         for (const one of init)
           set(one, { requests: { cpu: '2', memory: '1Gi' }, limits: { cpu: '2', memory: '1Gi' } });
       },
-      'spec: Invalid value: "Guaranteed": Pod QOS Class may not change as a result of resizing',
+      'spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing',
     ],
     [
       'that takes a request away',
@@ -87,11 +87,6 @@ describe('a resize', () => {
       'spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed',
     ],
     [
-      'that lowers a memory limit of a container that is not to be restarted for it',
-      ([web]) => set(web, { requests: { cpu: '1', memory: '64Mi' }, limits: { cpu: '2', memory: '100Mi' } }),
-      'spec.containers[0].resources.limits[memory]: Forbidden: memory limits cannot be decreased unless resizePolicy is RestartContainer',
-    ],
-    [
       'of another resource',
       ([web]) => set(web, { ...WEB.resources, requests: { ...WEB.resources?.requests, 'ephemeral-storage': '1Gi' } }),
       'spec: Forbidden: only cpu and memory resources are mutable',
@@ -99,7 +94,7 @@ describe('a resize', () => {
     [
       'of an init container that ends',
       (_, [once]) => set(once, { requests: { cpu: '2' } }),
-      'spec: Forbidden: only cpu and memory resources are mutable',
+      'spec: Forbidden: resources for non-sidecar init containers are immutable',
     ],
     [
       'that changes the policy itself',
@@ -132,10 +127,8 @@ describe('a resize', () => {
     expect(resize(stored(), change).errors).toContain(expected);
   });
 
-  it('lowers a memory limit where the container is restarted for it', () => {
+  it('may lower a memory limit', () => {
     const old = stored();
-    const web = podOf(old).spec?.containers?.[0];
-    if (web !== undefined) web.resizePolicy = [{ resourceName: 'memory', restartPolicy: 'RestartContainer' }];
     const { errors } = resize(old, ([one]) =>
       set(one, { requests: { cpu: '1', memory: '64Mi' }, limits: { cpu: '2', memory: '100Mi' } }),
     );
