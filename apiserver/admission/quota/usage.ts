@@ -3,9 +3,9 @@
 
 import type { PersistentVolumeClaim, Service } from 'kubernetes-types/core/v1';
 import { getOwn } from '../../../lib/own-property.ts';
-import { isNative } from '../../kinds/pods/validate-resources.ts';
 import type { KubeObject } from '../../kinds/resource.ts';
 import { as, type Container, podOf } from '../../kinds/shapes.ts';
+import { isNative } from '../../kinds/shared/resource-names.ts';
 import { CLASS_ANNOTATION } from '../../kinds/storage/shared.ts';
 import { type Amount, type Amounts, amountOf, amountsOf, whole } from './amounts.ts';
 import { podResources } from './pod-resources.ts';

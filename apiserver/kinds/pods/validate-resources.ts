@@ -19,24 +19,12 @@ import { dns1123Label, dns1123Subdomain } from '../names.ts';
 import { isExtendedResource, isIntegerResource, validateResourceName } from '../quota/shared.ts';
 import type { FieldError } from '../resource.ts';
 import type { Container, PodSpec } from '../shapes.ts';
+import { isHugePages, isNative, isOvercommitAllowed } from '../shared/resource-names.ts';
 
 const CONTAINER_RESOURCES = ['cpu', 'memory', 'ephemeral-storage'];
 const POD_RESOURCES = ['cpu', 'memory'];
 
 type Quantities = { readonly [name: string]: string | undefined };
-
-export function isHugePages(name: string): boolean {
-  return name.startsWith('hugepages-');
-}
-
-export function isNative(name: string): boolean {
-  return !name.includes('/') || name.includes('kubernetes.io/');
-}
-
-/** A resource whose limit may exceed its request; huge pages and devices may not. */
-export function isOvercommitAllowed(name: string): boolean {
-  return isNative(name) && !isHugePages(name);
-}
 
 type NameRule = (field: string, name: string) => FieldError[];
 

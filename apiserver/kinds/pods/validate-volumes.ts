@@ -123,7 +123,7 @@ function validateSource(field: string, volume: Volume, podName: string): FieldEr
 const MISSPELT: Partial<Record<Kind, string>> = { cephfs: 'cephFS', downwardAPI: 'downwarAPI' };
 
 function isKind(name: string): name is Kind {
-  return name in RULES;
+  return Object.hasOwn(RULES, name);
 }
 
 function validateKind<Name extends Kind>(field: string, kind: Name, volume: Volume): FieldError[] {

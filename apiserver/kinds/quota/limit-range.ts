@@ -6,9 +6,10 @@ import { NAME_COLUMN } from '../columns.ts';
 import { addErrors, duplicate, forbidden, invalid, required, syntax } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import { qualifiedName } from '../names.ts';
-import { isOvercommitAllowed, validateContainerResourceName } from '../pods/validate-resources.ts';
+import { validateContainerResourceName } from '../pods/validate-resources.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Loose } from '../shapes.ts';
+import { isOvercommitAllowed } from '../shared/resource-names.ts';
 import { nano, type Quantities, validateResourceName } from './shared.ts';
 
 type Item = Loose<LimitRangeItem>;

@@ -3,8 +3,8 @@
 import { parseQuantity } from '../../../lib/quantity.ts';
 import { invalid, syntax } from '../field-errors.ts';
 import { qualifiedName } from '../names.ts';
-import { isHugePages, isNative } from '../pods/validate-resources.ts';
 import type { FieldError } from '../resource.ts';
+import { isHugePages, isNative } from '../shared/resource-names.ts';
 
 export type Quantities = Readonly<Record<string, string | undefined>>;
 

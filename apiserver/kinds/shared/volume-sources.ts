@@ -1,6 +1,7 @@
 // Rules for the kinds of storage that pods and PersistentVolumes name by the same fields. Most of them only need what
 // finds the storage.
 
+import { getOwn } from '../../../lib/own-property.ts';
 import { addErrors, invalid, notSupported, required, syntax } from '../field-errors.ts';
 import { dns1123Label, localPath, noBacksteps } from '../names.ts';
 import type { FieldError } from '../resource.ts';
@@ -14,7 +15,7 @@ export function requireTexts<T extends object>(
   names: readonly (keyof T & string)[],
 ): FieldError[] {
   return names.flatMap((name) => {
-    const value = source[name];
+    const value: unknown = getOwn({ ...source }, name);
     return value === undefined || value === '' ? [required(`${field}.${name}`)] : [];
   });
 }
