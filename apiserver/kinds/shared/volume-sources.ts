@@ -1,7 +1,6 @@
 // Rules for the kinds of storage that pods and PersistentVolumes name by the same fields. Most of them only need what
 // finds the storage.
 
-import { getOwn } from '../../../lib/own-property.ts';
 import { addErrors, invalid, notSupported, required, syntax } from '../field-errors.ts';
 import { dns1123Label, localPath, noBacksteps } from '../names.ts';
 import type { FieldError } from '../resource.ts';
@@ -14,8 +13,9 @@ export function requireTexts<T extends object>(
   source: T,
   names: readonly (keyof T & string)[],
 ): FieldError[] {
+  const fields = new Map<string, unknown>(Object.entries(source));
   return names.flatMap((name) => {
-    const value: unknown = getOwn({ ...source }, name);
+    const value = fields.get(name);
     return value === undefined || value === '' ? [required(`${field}.${name}`)] : [];
   });
 }
