@@ -9,11 +9,12 @@ import { REMOTE_HEADERS } from './aggregation/proxy.ts';
 import { reconcileDefaults } from './auth/rbac/reconcile.ts';
 import { ensureFlowControl } from './flow-control.ts';
 import type { KubeObject } from './kinds/resource.ts';
+import { firstServiceAddress } from './kinds/services/ranges.ts';
 import { SYSTEM_PRIORITIES, SYSTEM_PRIORITY_DESCRIPTIONS } from './kinds/shared/system-priorities.ts';
-import { SERVICE_IP } from './pki/ensure.ts';
 import type { Pki } from './pki/types.ts';
 import type { Registry, WriteOptions } from './registry/registry.ts';
 import { createObject, mutateStored, newObject } from './registry/write.ts';
+import { ensureServiceCidr } from './service-cidrs.ts';
 
 const NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 
@@ -23,11 +24,16 @@ export interface Advertised {
   readonly port: number;
 }
 
-export async function bootstrap(
-  registry: Registry,
-  advertised: Advertised,
-  pki: Pick<Pki, 'ca' | 'frontProxy'>,
-): Promise<void> {
+export interface BootstrapParts {
+  readonly advertised: Advertised;
+  readonly pki: Pick<Pki, 'ca' | 'frontProxy'>;
+  /** Where the addresses of Services come from. */
+  readonly serviceCidr: string;
+  readonly log: (line: string) => void;
+}
+
+export async function bootstrap(registry: Registry, parts: BootstrapParts): Promise<void> {
+  const { advertised, pki, serviceCidr, log } = parts;
   const options: WriteOptions = {
     caller: { name: 'system:apiserver', groups: ['system:masters'] },
     dryRun: false,
@@ -40,7 +46,11 @@ export async function bootstrap(
   await store.commit(() => ensureFlowControl(registry, options));
   if (registry.hasRow('scheduling.k8s.io', 'priorityclasses'))
     await store.commit(() => ensurePriorityClasses(registry, options));
-  if (registry.hasRow('', 'services')) await store.commit(() => ensureService(registry, advertised.port, options));
+  await store.commit(() => ensureServiceCidr(registry, serviceCidr, options, log));
+  const address = firstServiceAddress(serviceCidr);
+  if (registry.hasRow('', 'services')) {
+    await store.commit(() => ensureService(registry, advertised.port, address, options));
+  }
   if (registry.hasRow('discovery.k8s.io', 'endpointslices'))
     await store.commit(() => ensureEndpoints(registry, advertised, options));
   if (registry.hasRow('', 'configmaps')) await store.commit(() => ensureAuthentication(registry, pki, options));
@@ -79,7 +89,7 @@ function ensureAuthentication(
   }
 }
 
-function ensureService(registry: Registry, port: number, options: WriteOptions): void {
+function ensureService(registry: Registry, port: number, address: string, options: WriteOptions): void {
   const row = registry.rowOf('', 'services');
   const ports = [{ name: 'https', protocol: 'TCP', port: 443, targetPort: port }];
   const stored = registry.find(row, 'default', 'kubernetes');
@@ -90,7 +100,7 @@ function ensureService(registry: Registry, port: number, options: WriteOptions):
     return;
   }
   const service = newObject(row, 'kubernetes', {
-    spec: { type: 'ClusterIP', clusterIP: SERVICE_IP, clusterIPs: [SERVICE_IP], ports, sessionAffinity: 'None' },
+    spec: { type: 'ClusterIP', clusterIP: address, clusterIPs: [address], ports, sessionAffinity: 'None' },
   });
   service.metadata.labels = { component: 'apiserver', provider: 'kubernetes' };
   createObject(registry, row, 'default', service, options);

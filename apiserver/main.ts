@@ -49,6 +49,7 @@ export interface LabApiServerOptions {
   readonly auth?: AuthOptions;
   readonly audit?: AuditOptions;
   readonly limits?: Partial<RequestLimits>;
+  readonly serviceCidr?: string;
   /** A snapshot to put in the store's place before the start. */
   readonly restore?: string;
   readonly tracer: Tracer;
@@ -87,6 +88,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     ...(etcd === undefined ? {} : { etcd }),
     ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.limits === undefined ? {} : { limits: options.limits }),
+    ...(options.serviceCidr === undefined ? {} : { serviceCidr: options.serviceCidr }),
     ...(log === undefined ? {} : { log }),
     tracer: options.tracer,
     clock: options.clock,

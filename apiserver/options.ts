@@ -56,6 +56,8 @@ export interface ApiServerOptions {
   /** Default: no request is recorded. */
   readonly audit?: AuditOptions;
   readonly limits?: Partial<RequestLimits>;
+  /** --service-cluster-ip-range: one IPv4 range. Default: 10.96.0.0/16. */
+  readonly serviceCidr?: string;
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */

@@ -49,6 +49,7 @@ import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
 import type { Visit } from './http/visit.ts';
 import type { ObjectLookup } from './kinds/resource.ts';
+import { DEFAULT_SERVICE_CIDR, firstServiceAddress } from './kinds/services/ranges.ts';
 import { MAX_BODY_BYTES } from './limits.ts';
 import { Metrics } from './metrics.ts';
 import { serveMetrics } from './metrics-api/serve.ts';
@@ -63,6 +64,7 @@ import { KubeletProxy } from './proxy/proxy.ts';
 import { Proxies, type RequestProxy } from './proxy/types.ts';
 import { startEventCleanup } from './registry/event-ttl.ts';
 import { Registry } from './registry/registry.ts';
+import { ServiceCidrController } from './service-cidrs.ts';
 import { type ObjectStore, StoreFullError } from './storage/object-store.ts';
 
 const EMPTY = Buffer.alloc(0);
@@ -103,8 +105,9 @@ function reachableAddress({ address, advertiseHost = '' }: ApiServerOptions): st
 export async function startApiServer(options: ApiServerOptions, kinds: KindParts): Promise<RunningApiServer> {
   const { clock, tracer, address } = options;
   const log = options.log ?? (() => undefined);
+  const { serviceCidr = DEFAULT_SERVICE_CIDR } = options;
   const pki = await ensurePki(options.pkiDir, {
-    hosts: unspecified(address) ? options.hosts : [address, ...options.hosts],
+    hosts: [...(unspecified(address) ? [] : [address]), firstServiceAddress(serviceCidr), ...options.hosts],
     nodeName: options.nodeName ?? hostname().toLowerCase(),
     now: clock.now(),
   });
@@ -175,7 +178,10 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const app = buildApp({ metrics, registry, pki, clientCa, handler, proxy, guard, clock });
     clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
     const port = await listen(app, address, options.port);
-    await bootstrap(registry, { address: reachableAddress(options), port }, pki);
+    const advertised = { address: reachableAddress(options), port };
+    await bootstrap(registry, { advertised, pki, serviceCidr, log });
+    const serviceCidrs = new ServiceCidrController(registry, clock, log);
+    await serviceCidrs.start();
     const stopFlow = flow === undefined ? () => undefined : followFlowConfig({ registry, flow, clock, log });
     const stopAggregation = await startAggregation(registry, log);
     const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
@@ -200,6 +206,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       stopAggregation();
       clientCa.stop();
       definitions.stop();
+      serviceCidrs.stop();
       apiServices.stop();
       nodeMetrics?.stop();
       handler.close();

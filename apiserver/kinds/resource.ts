@@ -107,6 +107,15 @@ export interface RequestContext {
   readonly authorizer?: Authorizer;
 }
 
+/** A cluster-scoped object that the server makes and removes together with another one. */
+export interface Companion {
+  readonly group: string;
+  readonly plural: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
 /** The write that a caller makes. */
 export interface CallerWrite {
   /** What is stored; absent on create. */
@@ -134,6 +143,8 @@ export interface ResourceStrategy {
    * an update of the object itself.
    */
   allocate?(object: KubeObject, context: RequestContext, old?: KubeObject): FieldError[];
+  /** Objects that are there exactly as long as this one says so: written and removed in the same decision as it. */
+  companions?(object: KubeObject): readonly Companion[];
   /**
    * What depends on who writes, in place: refuses what this caller may not write though the route is open to them, and
    * records who they are. After defaults, before admission. Throws AdmissionForbidden, which becomes 403, or StatusError.

@@ -5,6 +5,7 @@ import { defineKind } from './metadata.ts';
 import { dns1035Label } from './names.ts';
 import { allocateService } from './services/allocate.ts';
 import { prepareServiceUpdate } from './services/change-type.ts';
+import { ipAddressesOf } from './services/ip-addresses.ts';
 import { isExternal, type ServiceObject, type ServiceSpec, serviceOf } from './services/shape.ts';
 import { validateService, validateServiceStatus, validateServiceUpdate } from './services/validate.ts';
 import { serviceWarnings } from './services/warnings.ts';
@@ -80,6 +81,7 @@ export const services = defineKind({
     countsGenerations: false,
     applyDefaults: (object) => applyDefaults(serviceOf(object)),
     allocate: allocateService,
+    companions: ipAddressesOf,
     prepareForCreate: (object) => {
       serviceOf(object).status = { loadBalancer: {} };
     },

@@ -20,7 +20,7 @@ const BACKDATE_MS = 5 * 60 * 1000;
 /** Renewed when less than this share of the life is left. */
 const RENEW_SHARE = 0.2;
 /** First address of the service network: the `kubernetes` service. */
-export const SERVICE_IP = '10.96.0.1';
+const SERVICE_IP = '10.96.0.1';
 
 interface LeafSpec {
   readonly file: string;

@@ -2,14 +2,16 @@
 // and delete.ts. What reads and then writes does so inside the store's `commit`, which runs it again where another
 // server was faster.
 
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
+import { rfc3339 } from '../../lib/rfc3339.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import type { AdmissionChain } from '../admission/chain.ts';
 import type { Caller } from '../auth/attributes.ts';
 import { type Authorizer, NO_AUTHORIZER } from '../auth/authorizer.ts';
 import { notFound } from '../errors.ts';
-import type { KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../kinds/resource.ts';
+import type { Companion, KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../kinds/resource.ts';
 import { RowTable } from '../kinds/rows.ts';
 import { objectTooLarge } from '../limits.ts';
 import type { CheckBody } from '../ports.ts';
@@ -256,6 +258,11 @@ export class Registry {
    */
   put(row: ResourceKind, key: ObjectKey, object: KubeObject, previous?: StoredObject): View {
     const stored = this.putStored(key, row.storedAs === undefined ? object : row.storedAs.toStored(object), previous);
+    const { companions } = row.strategy;
+    if (companions !== undefined) {
+      const before = previous === undefined ? [] : companions(this.parse(row, previous));
+      this.#replaceCompanions(before, companions(object));
+    }
     return row.storedAs === undefined ? new View(stored, object) : this.view(row, stored);
   }
 
@@ -269,10 +276,40 @@ export class Registry {
     }
   }
 
+  #replaceCompanions(before: readonly Companion[], wanted: readonly Companion[]): void {
+    const isIn = (list: readonly Companion[], { group, plural, name }: Companion): boolean =>
+      list.some((one) => one.group === group && one.plural === plural && one.name === name);
+    for (const companion of before) if (!isIn(wanted, companion)) this.#removeCompanion(companion);
+    for (const companion of wanted) if (!isIn(before, companion)) this.createCompanion(companion);
+  }
+
+  /** Makes the object, if there is none. Only inside `commit`. */
+  createCompanion({ group, plural, name, labels, fields }: Companion): void {
+    if (!this.hasRow(group, plural)) return;
+    const row = this.rowOf(group, plural);
+    if (this.find(row, '', name) !== undefined) return;
+    const metadata = { name, uid: randomUUID(), creationTimestamp: rfc3339(this.clock.now()), labels: { ...labels } };
+    const object = { apiVersion: apiVersionOf(row), kind: row.kind, metadata, ...structuredClone(fields) };
+    this.store.put(this.key(row, '', name), object);
+  }
+
+  /** Removes the object, if it is that one and not another's of the name. */
+  #removeCompanion({ group, plural, name, fields }: Companion): void {
+    if (!this.hasRow(group, plural)) return;
+    const row = this.rowOf(group, plural);
+    const stored = this.find(row, '', name);
+    if (stored === undefined) return;
+    const object = this.parse(row, stored);
+    const isOurs = Object.entries(fields).every(([field, value]) => sameJson(getOwn(object, field), value));
+    if (isOurs) this.store.remove(this.key(row, '', name), object, stored);
+  }
+
   /** Removes an object whose last state is `object`, and returns that. */
   remove(row: ResourceKind, key: ObjectKey, object: KubeObject, previous: StoredObject): View {
-    if (row.storedAs === undefined) return new View(this.store.remove(key, object, previous), object);
-    return this.view(row, this.store.remove(key, row.storedAs.toStored(object), previous));
+    const { storedAs, strategy } = row;
+    const removed = this.store.remove(key, storedAs === undefined ? object : storedAs.toStored(object), previous);
+    if (strategy.companions !== undefined) this.#replaceCompanions(strategy.companions(object), []);
+    return storedAs === undefined ? new View(removed, object) : this.view(row, removed);
   }
 }
 

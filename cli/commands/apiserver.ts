@@ -1,6 +1,8 @@
 // `nodelet apiserver`: the embedded API server alone, on the files of a lab.
 
 import { Command } from 'commander';
+import { DEFAULT_SERVICE_CIDR, serviceRange } from '../../apiserver/kinds/services/ranges.ts';
+import { strictRange } from '../../apiserver/kinds/shared/addresses.ts';
 import type { EtcdOptions } from '../../apiserver/options.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -34,6 +36,7 @@ interface Flags extends AuthFlags, AuditFlags {
   readonly etcdKeyfile?: string;
   readonly etcdPrefix: string;
   readonly restore?: string;
+  readonly serviceClusterIpRange: string;
   readonly enableAdmissionPlugins: readonly string[];
   readonly disableAdmissionPlugins: readonly string[];
 }
@@ -50,6 +53,17 @@ function listed(value: string, before: readonly string[]): readonly string[] {
 
 function commas(value: string): readonly string[] {
   return value.split(',').filter((part) => part !== '');
+}
+
+/** kube-apiserver takes two ranges and IPv6 as well: Services have one family here. */
+function serviceCidr(text: string): string {
+  const flag = '--service-cluster-ip-range';
+  const errors = strictRange(text);
+  if (errors.length > 0) throw new UserError(`${flag}: "${text}": ${errors.join('; ')}`);
+  const range = serviceRange(text);
+  if (range?.family !== 4) throw new UserError(`${flag}: "${text}": IPv6 and dual-stack are not there`);
+  if (range.last - range.first < 6n) throw new UserError(`${flag}: "${text}" must have room for 8 addresses or more`);
+  return text;
 }
 
 /** Throws UserError for flags that do not go together. */
@@ -102,6 +116,12 @@ export function apiserverCommand(): Command {
     .option('--etcd-certfile <file>', 'the certificate for etcd')
     .option('--etcd-keyfile <file>', 'its key')
     .option('--etcd-prefix <path>', 'where the keys are in etcd', '/registry')
+    .option(
+      '--service-cluster-ip-range <cidr>',
+      'where the addresses of Services come from: one IPv4 range',
+      serviceCidr,
+      DEFAULT_SERVICE_CIDR,
+    )
     .option('--restore <file>', 'first put this snapshot in the place of the store; what was there is kept beside it')
     .action(async (flags: Flags) => {
       const { runApiServer } = await import('../../apiserver/main.ts');
@@ -118,6 +138,7 @@ export function apiserverCommand(): Command {
         auth: authOptions(flags),
         audit: auditOptions(flags),
         limits: limitOptions(flags),
+        serviceCidr: flags.serviceClusterIpRange,
         ...(flags.encryptionProviderConfig === undefined
           ? {}
           : { encryptionProviderConfig: flags.encryptionProviderConfig }),

@@ -118,7 +118,7 @@ export class TestApiServer {
   }
 
   static async start(
-    options: Pick<ApiServerOptions, 'nodeAudiences' | 'admission' | 'auth' | 'audit' | 'limits'> = {},
+    options: Pick<ApiServerOptions, 'nodeAudiences' | 'admission' | 'auth' | 'audit' | 'limits' | 'serviceCidr'> = {},
   ): Promise<TestApiServer> {
     const directory = await mkdtemp(join(tmpdir(), 'nodelet-api-'));
     const clock = new ShiftedClock();

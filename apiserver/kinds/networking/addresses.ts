@@ -1,4 +1,5 @@
-// ServiceCIDRs and IPAddresses: stored and validated. The addresses of Services still come from one fixed range (services.ts).
+// ServiceCIDRs and IPAddresses: rows and rules. Services take their addresses in services/allocate.ts; conditions and
+// finalizers are service-cidrs.ts's.
 
 import { namedTable, text } from '../columns.ts';
 import { IMMUTABLE, invalid, required, syntax } from '../field-errors.ts';

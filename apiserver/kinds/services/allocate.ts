@@ -1,10 +1,21 @@
 // What only the server can give a Service: cluster IPs and ports on the nodes, on create and where an update needs more of
-// them. Addresses come from one fixed range; nothing here makes traffic flow.
+// them. Addresses come from the ServiceCIDRs; nothing here makes traffic flow.
 
 import { createHash } from 'node:crypto';
+import { internalError } from '../../errors.ts';
 import { invalid } from '../field-errors.ts';
-import type { FieldError, KubeObject, RequestContext } from '../resource.ts';
+import type { FieldError, KubeObject, ObjectLookup, RequestContext } from '../resource.ts';
 import { chooseFamilies, keepAllocated, pairClusterIPs } from './families.ts';
+import { NETWORKING } from './ip-addresses.ts';
+import {
+  cidrsOf,
+  DEFAULT_SERVICE_CIDR,
+  freeAddress,
+  inRange,
+  isReady,
+  type ServiceRange,
+  serviceRange,
+} from './ranges.ts';
 import {
   givesNodePorts,
   hasNodePorts,
@@ -16,9 +27,6 @@ import {
   serviceOf,
 } from './shape.ts';
 
-/** 10.96.0.0/16: the first address is the API server's own service, the first 256 are for hand-picked ones. */
-const CIDR_PREFIX = '10.96';
-const FIRST_DYNAMIC = 256;
 const NODE_PORTS = { first: 30_000, count: 2768 } as const;
 
 /** In place. `stored`: the Service before an update. */
@@ -35,7 +43,7 @@ export function allocateService(object: KubeObject, context: RequestContext, sto
     .list('', 'services')
     .filter((other) => stored === undefined || !isSame(other, stored))
     .map((other) => serviceOf(other).spec ?? {});
-  const errors = allocateAddress(service, others, old);
+  const errors = allocateAddress(service, others, old, context.lookup);
   if (errors.length > 0) return errors;
   const ports = new NodePorts(others, old);
   if (hasNodePorts(spec)) errors.push(...allocateNodePorts(spec, ports, old));
@@ -52,32 +60,48 @@ function allocateAddress(
   service: ServiceObject,
   others: readonly ServiceSpec[],
   old: ServiceSpec | undefined,
+  lookup: ObjectLookup,
 ): FieldError[] {
   const spec = service.spec ?? {};
   const had = old !== undefined && needsClusterIP(old);
   if (!needsClusterIP(spec) || had || spec.clusterIPs?.[0] === 'None') return [];
   const taken = new Set(others.flatMap((other) => other.clusterIPs ?? []));
+  const isTaken = (address: string): boolean =>
+    taken.has(address) || lookup.get(NETWORKING, 'ipaddresses', '', address) !== undefined;
+  const ranges = rangesOf(lookup);
   const wanted = spec.clusterIPs?.[0] ?? '';
   if (wanted === '') {
-    spec.clusterIP = freeAddress(taken, service);
+    spec.clusterIP = nextAddress(ranges, service, isTaken);
     spec.clusterIPs = [spec.clusterIP];
-  } else if (taken.has(wanted)) {
-    const why = `failed to allocate IP ${wanted}: provided IP is already allocated`;
-    return [invalid('spec.clusterIPs', spec.clusterIPs, why)];
+    return [];
   }
-  return [];
+  const refused = (why: string): FieldError[] => [
+    invalid('spec.clusterIPs', spec.clusterIPs, `failed to allocate IP ${wanted}: ${why}`),
+  ];
+  if (!ranges.some((range) => inRange(range, wanted))) {
+    return refused('the provided network does not match the current range');
+  }
+  return isTaken(wanted) ? refused('provided IP is already allocated') : [];
 }
 
-/** Starts where the service's own name points, so that addresses do not depend on the order of creation. */
-function freeAddress(taken: ReadonlySet<string>, service: ServiceObject): string {
-  const size = 256 * 256 - 1 - FIRST_DYNAMIC;
-  const start = hash(`${service.metadata.namespace ?? ''}/${service.metadata.name ?? ''}`) % size;
-  for (let step = 0; step < size; step++) {
-    const offset = FIRST_DYNAMIC + ((start + step) % size);
-    const address = `${CIDR_PREFIX}.${offset >> 8}.${offset & 255}`;
-    if (!taken.has(address)) return address;
+function rangesOf(lookup: ObjectLookup): ServiceRange[] {
+  const stored = lookup.list(NETWORKING, 'servicecidrs');
+  const cidrs = stored.length === 0 ? [DEFAULT_SERVICE_CIDR] : stored.filter(isReady).flatMap(cidrsOf);
+  return cidrs.flatMap((cidr) => serviceRange(cidr) ?? []).filter(({ family }) => family === 4);
+}
+
+/** Starts where the service's own name points, so that addresses do not depend on the order of creation. Throws 500. */
+function nextAddress(
+  ranges: readonly ServiceRange[],
+  { metadata }: ServiceObject,
+  isTaken: (address: string) => boolean,
+): string {
+  const seed = hash(`${metadata.namespace ?? ''}/${metadata.name ?? ''}`);
+  for (const range of ranges) {
+    const address = freeAddress(range, seed, isTaken);
+    if (address !== undefined) return address;
   }
-  throw new RangeError(`every address of ${CIDR_PREFIX}.0.0/16 is taken by a service`);
+  throw internalError('failed to allocate a serviceIP: range is full');
 }
 
 /** Ports of all Services, and those that this one asks for; a port that it had is its own. */

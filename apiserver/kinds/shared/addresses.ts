@@ -211,6 +211,11 @@ export function rangeWarnings(field: string, text: string): string[] {
   return warnings;
 }
 
+/** In canonical form. */
+export function addressText(number: bigint, family: 4 | 6): string {
+  return textOf(number, family === 4 ? 32 : 128);
+}
+
 function textOf(number: bigint, length: 32 | 128): string {
   if (length === 32) return dotted(number);
   const groups = Array.from({ length: 8 }, (_, index) => (number >> BigInt(16 * (7 - index))) & 0xffffn);

@@ -18,6 +18,8 @@ export interface Lifecycle {
   readonly approval?: boolean;
   /** Names that the kind takes; "one", "two" and "three" where any will do. */
   readonly names?: readonly [string, string, string];
+  /** The type of the condition that the server itself gives each object in a moment; what is deleted may take one, too. */
+  readonly reconciled?: string;
   /** Finalizers that each object has from its creation, and that a controller removes. */
   readonly finalizers?: boolean;
 }
@@ -32,6 +34,11 @@ const TIME = '2025-01-01T00:00:00Z';
 const condition = (type: string): Fields => ({
   ...{ type, status: 'True', reason: 'Tested', message: 'set by the test', lastTransitionTime: TIME },
 });
+/** What the server says of a FlowSchema whose level there is. */
+const FOUND = {
+  ...{ type: 'Dangling', status: 'False', reason: 'Found', lastTransitionTime: TIME },
+  message: 'This FlowSchema references the PriorityLevelConfiguration object named "global-default" and it exists',
+};
 /** Of a group that nothing is served of: it concerns no request of another test. */
 const RULES = { operations: ['CREATE'], apiGroups: ['none.example.com'], apiVersions: ['v1'], resources: ['nones'] };
 const WEBHOOKS = [
@@ -160,7 +167,8 @@ const NETWORK: readonly Lifecycle[] = [
   {
     ...{ type: 'networking.k8s.io/v1 ServiceCIDR', plural: 'servicecidrs', namespaced: false },
     object: { spec: { cidrs: ['10.123.0.0/24'] } },
-    status: { conditions: [condition('Tested')] },
+    reconciled: 'Ready',
+    status: { conditions: [condition('Tested'), condition('Ready')] },
   },
   {
     ...{ type: 'networking.k8s.io/v1 IPAddress', plural: 'ipaddresses', namespaced: false },
@@ -244,7 +252,8 @@ const MACHINERY: readonly Lifecycle[] = [
         ],
       },
     },
-    status: { conditions: [condition('Tested')] },
+    reconciled: 'Dangling',
+    status: { conditions: [condition('Tested'), FOUND] },
   },
   {
     ...{ type: 'flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration', plural: 'prioritylevelconfigurations' },

@@ -2,7 +2,7 @@
 // watched, patched, applied, updated, reported about by its status, scaled, and deleted by name and as a collection.
 // docs/conformance.md says which of upstream's tests each one stands for.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { at } from '../../support/api-server.ts';
 import { Client, type Fields, nameOf, objects, versionOf } from './client.ts';
 import { LIFECYCLES, type Lifecycle } from './kinds.ts';
@@ -96,6 +96,12 @@ async function isCreatedAndRead(place: Place): Promise<void> {
   expect(await client.names(`${place.everywhere}?${SELECTED}`)).toEqual([one]);
   expect(await client.names(`${place.here}?labelSelector=conformance%21%3Dyes`)).not.toContain(one);
   expect(await client.names(`${place.here}?fieldSelector=metadata.name%3D${one}`)).toEqual([one]);
+  const { reconciled } = place.kind;
+  if (reconciled === undefined) return;
+  await vi.waitFor(async () => {
+    const conditions = at(await client.get(place.path(one)), 'status', 'conditions');
+    expect(conditions).toContainEqual(expect.objectContaining({ type: reconciled }));
+  });
 }
 
 async function isChanged(place: Place): Promise<void> {
@@ -168,8 +174,11 @@ async function isApproved(place: Place): Promise<void> {
 
 /** Removes the finalizers that a controller would remove: of what is being deleted. */
 async function release(place: Place): Promise<void> {
+  const pending = async (): Promise<Fields[]> =>
+    objects(await client.get(place.here)).filter((one) => at(one, 'metadata', 'deletionTimestamp'));
+  if (place.kind.reconciled !== undefined) await vi.waitFor(async () => expect(await pending()).toEqual([]));
   if (place.kind.finalizers !== true) return;
-  const deleted = objects(await client.get(place.here)).filter((one) => at(one, 'metadata', 'deletionTimestamp'));
+  const deleted = await pending();
   expect(deleted.length).toBeGreaterThan(0);
   for (const object of deleted) await client.patch(place.path(nameOf(object)), { metadata: { finalizers: null } });
 }
