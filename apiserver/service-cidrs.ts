@@ -166,9 +166,8 @@ interface Parent {
 
 function parentOf({ spec }: Readonly<KubeObject>): Parent {
   const parent = isObject(spec) && isObject(spec['parentRef']) ? spec['parentRef'] : {};
-  const text = (field: string): string => (typeof parent[field] === 'string' ? parent[field] : '');
-  const isService = text('group') === '' && text('resource') === 'services';
-  return { isService, namespace: text('namespace'), name: text('name') };
+  const { group = '', resource = '', namespace = '', name = '' } = parent;
+  return { isService: group === '' && resource === 'services', namespace: String(namespace), name: String(name) };
 }
 
 const isManaged = ({ metadata }: Readonly<KubeObject>): boolean => metadata.labels?.[MANAGED_BY] === ALLOCATOR;

@@ -174,7 +174,7 @@ async function isApproved(place: Place): Promise<void> {
 
 /** Removes the finalizers that a controller would remove: of what is being deleted. */
 async function release(place: Place): Promise<void> {
-  const pending = async (): Promise<Fields[]> =>
+  const pending = async (): Promise<readonly unknown[]> =>
     objects(await client.get(place.here)).filter((one) => at(one, 'metadata', 'deletionTimestamp'));
   if (place.kind.reconciled !== undefined) await vi.waitFor(async () => expect(await pending()).toEqual([]));
   if (place.kind.finalizers !== true) return;
