@@ -4,8 +4,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Pod } from '../../client/types.ts';
-import { type EpochMs, epochMs } from '../../lib/clock.ts';
-import { readDescriptorUse } from '../../lib/descriptors.ts';
+import { type Clock, type EpochMs, epochMs } from '../../lib/clock.ts';
+import { openFilesLimit, readDescriptorUse } from '../../lib/descriptors.ts';
 import { invariantViolations } from '../../lib/invariant.ts';
 import { machineTasks } from '../eviction/cgroup-usage.ts';
 import { diskUsage } from '../eviction/disk-usage.ts';
@@ -67,7 +67,7 @@ async function loadUsagePages(base: AgentBase, parts: StatsParts): Promise<Usage
     nodeName: options.nodeName,
     rootDir: options.rootDir,
     sampler: new Sampler({
-      reader: await createReader(parts.cgroups, cgroupPath(layout, kubepodsName(layout))),
+      reader: await createReader(parts.cgroups, cgroupPath(layout, kubepodsName(layout)), clock),
       layout,
       pods,
       read,
@@ -106,8 +106,9 @@ async function loadUsagePages(base: AgentBase, parts: StatsParts): Promise<Usage
   });
 }
 
-async function createReader({ cgroups }: MachineCgroups, example: string) {
-  const { readDirectories: directories, readKernelFile: read } = await import('../stats/read-file.ts');
+async function createReader({ cgroups }: MachineCgroups, example: string, clock: Clock) {
+  const { readDirectories: directories, KeptFiles } = await import('../stats/read-file.ts');
+  const { read } = new KeptFiles(clock, openFilesLimit());
   if (cgroups.version === 2) {
     const { CgroupV2Reader } = await import('../stats/cgroup-v2.ts');
     return new CgroupV2Reader({ mountPoint: MOUNT_POINT, read, directories, example });

@@ -11,12 +11,13 @@ import type { ContainerId, PodSnapshot, PodUID, SandboxId } from '../../agent/po
 import { cadvisorPage } from '../../agent/stats/cadvisor-page.ts';
 import { CgroupV1Reader } from '../../agent/stats/cgroup-v1.ts';
 import { CgroupV2Reader } from '../../agent/stats/cgroup-v2.ts';
-import { readDirectories as directories, readKernelFile as read } from '../../agent/stats/read-file.ts';
+import { readDirectories as directories, KeptFiles, readKernelFile } from '../../agent/stats/read-file.ts';
 import { resourcePage } from '../../agent/stats/resource-page.ts';
 import { Sampler } from '../../agent/stats/sampler.ts';
 import { statsSummary } from '../../agent/stats/summary.ts';
 import type { Pod } from '../../client/types.ts';
 import { epochMs, systemClock } from '../../lib/clock.ts';
+import { openFilesLimit } from '../../lib/descriptors.ts';
 
 const PODS = 110;
 const ROUNDS = 15;
@@ -105,6 +106,8 @@ function measure(name: string, page: () => string): void {
 }
 
 function run(): void {
+  const kept = new KeptFiles(systemClock, openFilesLimit());
+  const { read } = kept;
   const reader =
     v1.length > 0
       ? new CgroupV1Reader({
@@ -119,7 +122,7 @@ function run(): void {
     reader,
     layout: { root: `/${ROOT}`, driver: 'cgroupfs' },
     pods: { listPods: () => pods.map(({ pod }) => pod), snapshotOf: (uid) => byUid.get(uid) },
-    read,
+    read: readKernelFile,
     clock: systemClock,
     systemPaths: [],
     machineLimits: {},
@@ -161,3 +164,4 @@ try {
   await Promise.all(ended);
   for (const path of paths.reverse()) for (const mount of mounts) rmdirSync(join(mount, path));
 }
+process.exit();
