@@ -107,11 +107,11 @@ async function loadUsagePages(base: AgentBase, parts: StatsParts): Promise<Usage
 }
 
 async function createReader({ cgroups }: MachineCgroups, example: string, clock: Clock) {
-  const { readDirectories: directories, KeptFiles } = await import('../stats/read-file.ts');
+  const { readDirectories: directories, readKernelFile: readSeldom, KeptFiles } = await import('../stats/read-file.ts');
   const { read } = new KeptFiles(clock, openFilesLimit());
   if (cgroups.version === 2) {
     const { CgroupV2Reader } = await import('../stats/cgroup-v2.ts');
-    return new CgroupV2Reader({ mountPoint: MOUNT_POINT, read, directories, example });
+    return new CgroupV2Reader({ mountPoint: MOUNT_POINT, read, readSeldom, directories, example });
   }
   const { CgroupV1Reader } = await import('../stats/cgroup-v1.ts');
   const mounts = new Map(
@@ -119,7 +119,7 @@ async function createReader({ cgroups }: MachineCgroups, example: string, clock:
       controllers.map((controller) => [controller, mountPoint] as const),
     ),
   );
-  return new CgroupV1Reader({ mounts, read, directories, example });
+  return new CgroupV1Reader({ mounts, read, readSeldom, directories, example });
 }
 
 /** The agent's cgroup; undefined where it has none of its own, but shares the machine's. */

@@ -25,6 +25,8 @@ export interface CgroupV1Options {
   /** Where each controller is mounted ("cpuacct" → "/sys/fs/cgroup/cpu,cpuacct"). */
   readonly mounts: ReadonlyMap<string, string>;
   readonly read: ReadFile;
+  /** For what is read once a minute, or once; by default `read`. */
+  readonly readSeldom?: ReadFile;
   readonly directories: (path: string) => readonly string[];
   /** A cgroup that exists, by which it is found out what files this kernel has. */
   readonly example: string;
@@ -117,16 +119,16 @@ export class CgroupV1Reader implements CgroupReader {
   }
 
   limits(path: string): LimitFigures {
-    const cpuShares = this.#number('cpu', path, 'cpu.shares');
-    const cpuPeriodUs = this.#number('cpu', path, 'cpu.cfs_period_us');
+    const cpuShares = this.#seldom('cpu', path, 'cpu.shares');
+    const cpuPeriodUs = this.#seldom('cpu', path, 'cpu.cfs_period_us');
     // -1, "no quota", is no number of digits alone.
-    const cpuQuotaUs = this.#number('cpu', path, 'cpu.cfs_quota_us');
+    const cpuQuotaUs = this.#seldom('cpu', path, 'cpu.cfs_quota_us');
     const memory = this.#limit('memory.limit_in_bytes', path);
     const memoryReservation = this.#limit('memory.soft_limit_in_bytes', path);
     const swap = this.#present.has('memory.memsw.limit_in_bytes')
       ? this.#limit('memory.memsw.limit_in_bytes', path)
       : undefined;
-    const tasks = this.#number('pids', path, 'pids.max');
+    const tasks = this.#seldom('pids', path, 'pids.max');
     return {
       ...(cpuShares === undefined ? {} : { cpuShares }),
       ...(cpuPeriodUs === undefined ? {} : { cpuPeriodUs }),
@@ -156,8 +158,14 @@ export class CgroupV1Reader implements CgroupReader {
     return this.#present.has(file) ? this.#read(controller, path, file) : undefined;
   }
 
+  #seldom(controller: string, path: string, file: string): number | undefined {
+    const { mounts, read, readSeldom = read } = this.#options;
+    const mount = mounts.get(controller);
+    return mount === undefined ? undefined : wholeNumber(readSeldom(`${mount}${path}/${file}`));
+  }
+
   #limit(file: string, path: string): number | undefined {
-    const bytes = this.#number('memory', path, file);
+    const bytes = this.#seldom('memory', path, file);
     return bytes === undefined || bytes >= UNLIMITED ? undefined : bytes;
   }
 }

@@ -14,6 +14,8 @@ export interface CgroupV2Options {
   /** Where cgroup2 is mounted: /sys/fs/cgroup. */
   readonly mountPoint: string;
   readonly read: ReadFile;
+  /** For what is read once a minute, or once; by default `read`. */
+  readonly readSeldom?: ReadFile;
   readonly directories: (path: string) => readonly string[];
   /** A cgroup that exists and is not the root, by which it is found out what files this kernel has. */
   readonly example: string;
@@ -106,16 +108,16 @@ export class CgroupV2Reader implements CgroupReader {
 
   limits(path: string): LimitFigures {
     if (path === '/') return {};
-    const weight = wholeNumber(this.#read(path, 'cpu.weight'));
-    const [quota, period] = (this.#read(path, 'cpu.max') ?? '').trim().split(' ');
+    const { mountPoint, read: often, readSeldom = often } = this.#options;
+    const read = (of: string, file: string): string | undefined => readSeldom(`${mountPoint}${of}/${file}`);
+    const weight = wholeNumber(read(path, 'cpu.weight'));
+    const [quota, period] = (read(path, 'cpu.max') ?? '').trim().split(' ');
     const cpuPeriodUs = wholeNumber(period);
     const cpuQuotaUs = wholeNumber(quota);
-    const memory = wholeNumber(this.#read(path, 'memory.max'));
-    const memoryReservation = wholeNumber(this.#read(path, 'memory.min'));
-    const swap = this.#present.has('memory.swap.current')
-      ? wholeNumber(this.#read(path, 'memory.swap.max'))
-      : undefined;
-    const tasks = wholeNumber(this.#read(path, 'pids.max'));
+    const memory = wholeNumber(read(path, 'memory.max'));
+    const memoryReservation = wholeNumber(read(path, 'memory.min'));
+    const swap = this.#present.has('memory.swap.current') ? wholeNumber(read(path, 'memory.swap.max')) : undefined;
+    const tasks = wholeNumber(read(path, 'pids.max'));
     return {
       ...(weight === undefined ? {} : { cpuShares: sharesOfWeight(weight) }),
       ...(cpuPeriodUs === undefined ? {} : { cpuPeriodUs }),
