@@ -100,6 +100,11 @@ export class SpanMetrics {
     '[ALPHA] Storage operation duration',
     STORAGE_BUCKETS,
   );
+  readonly #cgroups = new Histogram(
+    'kubelet_cgroup_manager_duration_seconds',
+    '[ALPHA] Duration in seconds for cgroup manager operations. Broken down by method.',
+    DEFAULT_BUCKETS,
+  );
   readonly #probes = new Counter(
     'prober_probe_total',
     '[BETA] Cumulative number of a liveness, readiness or startup probe for a container by result.',
@@ -127,6 +132,7 @@ export class SpanMetrics {
       this.#requests,
       this.#requestSeconds,
       this.#storage,
+      this.#cgroups,
     ];
   }
 
@@ -141,6 +147,7 @@ export class SpanMetrics {
     else if (span.kind === 'probe') this.#probe(span);
     else if (span.kind === 'api') this.#api(span);
     else if (span.kind === 'volume') this.#volume(span);
+    else if (span.kind === 'cgroup') this.#cgroup(span);
   };
 
   /** Series of a pod that is gone are no longer shown. */
@@ -203,5 +210,12 @@ export class SpanMetrics {
       volume_plugin: typeof plugin === 'string' ? plugin : '',
     };
     this.#storage.observe(durationMs / 1000, labels);
+  }
+
+  /** Of pods' cgroups. */
+  #cgroup({ name, durationMs, attributes }: Span): void {
+    if (name !== 'ensurePod' && name !== 'removePod') return;
+    const operation_type = name === 'removePod' ? 'destroy' : attributes['isNew'] === true ? 'create' : 'update';
+    this.#cgroups.observe(durationMs / 1000, { operation_type });
   }
 }

@@ -137,7 +137,8 @@ export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
       const { uid } = pod.metadata;
       const qos = podQOSClass(pod);
       const path = podPath(uid, qos);
-      return tracer.span('cgroup', 'ensurePod', { path }, async () => {
+      return tracer.span('cgroup', 'ensurePod', { path }, async (span) => {
+        span.set({ isNew: !hierarchy.exists(path) });
         // A dozen directories made in one go: other work that begins now (a token request) is sent first.
         await setImmediate();
         if (qos === 'Burstable') {

@@ -3,6 +3,7 @@
 // there has been no request for some minutes.
 
 import type { IncomingMessage } from 'node:http';
+import { resolvesWithin } from '../../lib/abort.ts';
 import { type Clock, elapsedMs, type MonotonicMs, type Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { singleFlight } from '../../lib/single-flight.ts';
@@ -17,6 +18,8 @@ import { nextReadings, type Readings, usageOf } from './usage.ts';
 const PERIOD_MS = 15_000;
 /** Between the two readings of the first request. */
 const FIRST_MS = 1_000;
+/** For how long the first request waits for nodes that do not answer. */
+const PATIENCE_MS = 2_000;
 /** Of one kubelet. */
 const TIMEOUT_MS = 10_000;
 /** Reading ends after so long without a request. ms. */
@@ -41,7 +44,9 @@ interface NodeReadings {
 export class MetricsCollector {
   readonly #options: MetricsCollectorOptions;
   /** By node. */
-  #readings: ReadonlyMap<string, NodeReadings> = new Map();
+  readonly #readings = new Map<string, NodeReadings>();
+  /** Nodes that are being read. */
+  readonly #underWay = new Map<string, Promise<void>>();
   #wantedAt: MonotonicMs | undefined;
   #timer: Timer | undefined;
   readonly #stopped = new AbortController();
@@ -92,11 +97,12 @@ export class MetricsCollector {
   }
 
   async #readTwice(): Promise<void> {
+    const { clock } = this.#options;
     // What was read before the pause says nothing about now.
-    this.#readings = new Map();
-    await this.#readAll();
-    await this.#options.clock.sleep(FIRST_MS, this.#stopped.signal);
-    await this.#readAll();
+    this.#readings.clear();
+    await resolvesWithin(clock, PATIENCE_MS, this.#readAll());
+    await clock.sleep(FIRST_MS, this.#stopped.signal);
+    await resolvesWithin(clock, PATIENCE_MS, this.#readAll());
     this.#schedule();
   }
 
@@ -112,17 +118,28 @@ export class MetricsCollector {
     });
   }
 
-  /** All nodes side by side; one that does not answer has no figures until it does. Never rejects. */
+  /** All nodes side by side; none waits for another. Never rejects. */
   async #readAll(): Promise<void> {
     const nodes = this.#options.lookup.list('', 'nodes');
-    const pages = await Promise.all(
-      nodes.map(async (node) => [node.metadata.name ?? '', await this.#read(node)] as const),
-    );
-    const readings = new Map<string, NodeReadings>();
-    for (const [name, points] of pages) {
-      if (points !== undefined) readings.set(name, merged(this.#readings.get(name), points));
+    const names = new Set(nodes.map(({ metadata }) => metadata.name));
+    for (const name of this.#readings.keys()) if (!names.has(name)) this.#readings.delete(name);
+    await Promise.all(nodes.map((node) => this.#readNode(node)));
+  }
+
+  /** One that does not answer has no figures until it does. */
+  #readNode(node: KubeObject): Promise<void> {
+    const { name = '' } = node.metadata;
+    let reading = this.#underWay.get(name);
+    if (reading === undefined) {
+      reading = this.#read(node)
+        .then((points) => {
+          if (points === undefined) this.#readings.delete(name);
+          else this.#readings.set(name, merged(this.#readings.get(name), points));
+        })
+        .finally(() => this.#underWay.delete(name));
+      this.#underWay.set(name, reading);
     }
-    this.#readings = readings;
+    return reading;
   }
 
   async #read(node: KubeObject): Promise<NodePoints | undefined> {

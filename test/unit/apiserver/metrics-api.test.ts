@@ -111,7 +111,7 @@ test('tables: a pod uses what its containers use together', () => {
 });
 
 function node(name: string): KubeObject {
-  const addresses = [{ type: 'InternalIP', address: '10.0.0.1' }];
+  const addresses = [{ type: 'InternalIP', address: `10.0.0.${name.slice(1)}` }];
   const status = { addresses, daemonEndpoints: { kubeletEndpoint: { Port: 10250 } } };
   return { apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { node: name } }, status };
 }
@@ -124,7 +124,7 @@ function runningPod(name: string, nodeName: string, phase = 'Running'): KubeObje
 /** A collector over two nodes, of which the second does not answer. */
 function collector(pods: readonly KubeObject[] = [runningPod('web', 'n1')]) {
   const clock = new ManualClock();
-  const state = { requests: 0, cpu: 1, answers: true };
+  const state = { requests: 0, cpu: 1, hangs: false };
   const nodes = [node('n1'), node('n2')];
   const failures: string[] = [];
   const of = (plural: string) => (plural === 'nodes' ? nodes : pods);
@@ -136,9 +136,10 @@ function collector(pods: readonly KubeObject[] = [runningPod('web', 'n1')]) {
       having: () => [],
     },
     kubelets: {
-      request: async () => {
+      request: async ({ host }) => {
         state.requests++;
-        if (!state.answers || state.requests % 2 === 0) throw new Error('connection refused');
+        if (host === '10.0.0.2' && state.hangs) return await new Promise(() => undefined);
+        if (host === '10.0.0.2') throw new Error('connection refused');
         state.cpu += 0.25;
         const text = page(clock.now(), state.cpu);
         return Object.assign(Readable.from([Buffer.from(text)]), { statusCode: 200 }) as never;
@@ -187,6 +188,14 @@ describe('the collector', () => {
       'metrics.k8s.io: Failed to scrape node n2: connection refused',
       'metrics.k8s.io: Failed to scrape node n2: connection refused',
     ]);
+    subject.stop();
+  });
+
+  test('a node that never answers holds up no other', async () => {
+    const { subject, state, begin } = collector();
+    state.hangs = true;
+    await begin();
+    expect(subject.nodes()).toMatchObject([{ metadata: { name: 'n1' } }]);
     subject.stop();
   });
 

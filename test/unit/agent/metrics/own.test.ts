@@ -91,6 +91,14 @@ describe('calls, by their spans', () => {
         'rest_client_request_duration_seconds_count api:6443 GET 1',
       ],
     ],
+    [
+      'a pod’s cgroup',
+      span('cgroup', 'ensurePod', { attributes: { isNew: true } }),
+      [
+        'kubelet_cgroup_manager_duration_seconds_sum create 0.02',
+        'kubelet_cgroup_manager_duration_seconds_count create 1',
+      ],
+    ],
     ['a pod from a source', span('api', 'SyncLoop ADD', { pod: WEB }), []],
     [
       'a volume',

@@ -56,6 +56,7 @@ const SPANS: readonly Partial<Span>[] = [
   { kind: 'probe', name: 'liveness', attributes: { container: 'c', result: 'success' } },
   { kind: 'api', name: 'GET nodes', attributes: { method: 'GET', code: 200 } },
   { kind: 'api', name: 'SyncLoop ADD' },
+  { kind: 'cgroup', name: 'removePod' },
   { kind: 'volume', name: 'MountVolume.SetUp', attributes: { plugin: 'kubernetes.io/projected' } },
 ];
 
