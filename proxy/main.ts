@@ -121,16 +121,22 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
 
 function ruleOptions(options: ProxyOptions, liberal: boolean, node: Node | undefined): RuleOptions {
   const { clusterCidr, masqueradeAll, masqueradeBit, nodePortAddresses, localhostNodePorts } = options;
-  const chosen = nodeAddresses().filter((ip) => nodePortAddresses.some((range) => containsAddress(range, ip)));
   return {
     clusterCidr,
     masqueradeAll,
     masqueradeBit,
-    nodePortIPs: nodePortAddresses.length === 0 ? undefined : chosen,
+    nodePortIPs: nodePortAddresses.length === 0 ? undefined : chosenAddresses(nodePortAddresses, localhostNodePorts),
     localhostNodePorts,
     dropInvalid: !liberal,
     nodeIP: node?.status?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
   };
+}
+
+/** 127.0.0.1 takes none unless it is allowed to: without route_localnet the kernel drops such packets. */
+function chosenAddresses(ranges: readonly string[], localhost: boolean): readonly string[] {
+  return nodeAddresses().filter(
+    (ip) => ranges.some((range) => containsAddress(range, ip)) && (localhost || !ip.startsWith('127.')),
+  );
 }
 
 function split(address: string): { readonly host: string; readonly port: number } {

@@ -9,7 +9,7 @@ import { type Clock, type EpochMs, earlier, elapsedMs } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import { repeat } from '../lib/retry.ts';
 import { parseRfc3339 } from '../lib/rfc3339.ts';
-import type { Backend } from './backend.ts';
+import type { Backend, Programmed } from './backend.ts';
 import { deleteFlows } from './conntrack/delete-flows.ts';
 import { expectedAnswers, parseFlows, staleFlows } from './conntrack/flows.ts';
 import type { ServiceHealth, SyncTimes } from './health.ts';
@@ -45,7 +45,8 @@ export interface ProxyParts {
 
 export class ServiceProxy {
   readonly #parts: ProxyParts;
-  readonly #queue: WorkQueue<'sync'>;
+  /** One at a time: a look during a write would see half of it. */
+  readonly #queue: WorkQueue<'sync' | 'check'>;
   readonly #programmes = new Programmes();
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
   /** Services to take in. */
@@ -53,6 +54,8 @@ export class ServiceProxy {
   #full = true;
   #isFirst = true;
   #options: RuleOptions | undefined;
+  /** Of which no stale flows are left. */
+  #udp: readonly Programmed[] = [];
   #node: NodeTopology;
   #lastUpdated: EpochMs;
   #waitingSince: EpochMs | undefined;
@@ -137,19 +140,23 @@ export class ServiceProxy {
     this.#enqueue();
     const syncing = this.#queue.run(
       1,
-      () => this.#sync(),
+      (what) => (what === 'sync' ? this.#sync() : this.#check()),
       (_, error, retryMs) => log(`rules are not written: ${errorMessage(error)}; again in ${retryMs} ms`),
     );
-    const checking = repeat(() => this.#check(), { clock, everyMs: syncPeriodMs, firstMs: syncPeriodMs, signal });
+    const check = async (): Promise<undefined> => {
+      this.#queue.add('check');
+      return undefined;
+    };
+    const checking = repeat(check, { clock, everyMs: syncPeriodMs, firstMs: syncPeriodMs, signal });
     await Promise.all([syncing, checking]);
   }
 
-  async #check(): Promise<undefined> {
-    // What is about to be written may be under way.
-    if (this.#waitingSince !== undefined) return;
+  async #check(): Promise<void> {
+    // After a failure all is written anyway.
+    if (this.#full) return;
     try {
       const damage = await this.#parts.backend.damage();
-      if (damage === undefined || this.#waitingSince !== undefined) return;
+      if (damage === undefined) return;
       this.#parts.log(`${damage}: all rules are written again`);
     } catch (error) {
       this.#parts.log(`the rules cannot be read: ${errorMessage(error)}`);
@@ -198,10 +205,13 @@ export class ServiceProxy {
 
   async #clearFlows(): Promise<void> {
     const programme = this.#programmes.all;
-    if (![...programme.values()].some(({ port }) => port.protocol === 'udp')) return;
+    const udp = [...programme.values()].filter(({ port }) => port.protocol === 'udp');
+    const isSame = udp.length === this.#udp.length && udp.every((each, index) => each === this.#udp[index]);
+    if (isSame) return;
     try {
       const flows = parseFlows(await readFile('/proc/net/nf_conntrack', 'utf8'));
       await deleteFlows(staleFlows(flows, expectedAnswers(programme), this.#parts.nodeIPs()));
+      this.#udp = udp;
     } catch (error) {
       this.#parts.log(`UDP flows of endpoints that are gone may go on: ${errorMessage(error)}`);
     }

@@ -38,6 +38,14 @@ export function period(text: string): number {
   return ms;
 }
 
+/** Throws InvalidArgumentError for kube-proxy's "primary" and for IPv6, which are not there. */
+function ranges(text: string): readonly string[] {
+  const found = text.split(',').filter((range) => range !== '');
+  const wrong = found.find((range) => !/^\d+\.\d+\.\d+\.\d+\/\d+$/.test(range));
+  if (wrong !== undefined) throw new InvalidArgumentError(`"${wrong}" is no range of IPv4 addresses`);
+  return found;
+}
+
 /** "true", "false", or the flag alone. */
 function yesOrNo(text: string): boolean {
   if (text !== 'true' && text !== 'false') throw new InvalidArgumentError('it is true or false');
@@ -63,7 +71,7 @@ export function proxyCommand(): Command {
     .option(
       '--nodeport-addresses <ranges>',
       'ranges of the node’s addresses that take node ports, with commas between (default: all)',
-      (text: string) => text.split(',').filter((range) => range !== ''),
+      ranges,
       [],
     )
     .option(

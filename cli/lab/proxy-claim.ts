@@ -4,7 +4,7 @@
 
 import { join } from 'node:path';
 import { readFileIfExists } from '../../lib/atomic.ts';
-import { exec, execOk } from '../../lib/exec.ts';
+import { type Exec, exec, execOk } from '../../lib/exec.ts';
 import { readTables, removeProxyRules } from '../../proxy/iptables/iptables.ts';
 import { CANARY } from '../../proxy/iptables/names.ts';
 import { ownerOf, ownerRule } from '../../proxy/iptables/script.ts';
@@ -15,32 +15,31 @@ import { exists } from './root.ts';
 const LAB_NAME = /^nodelet-([0-9a-f]{8})$/;
 
 /** Undefined: this lab has it from now on; else who has it, in words. `name`: the lab's network name. */
-export async function claimProxy(name: string, directory = LABS_DIR): Promise<string | undefined> {
-  const owner = ownerOf(await readTables()) ?? (await tableOwner());
+export async function claimProxy(name: string, directory = LABS_DIR, run: Exec = exec): Promise<string | undefined> {
+  const owner = ownerOf(await readTables(run)) ?? (await tableOwner(run));
   if (owner !== undefined && owner !== name) {
     const hash = LAB_NAME.exec(owner)?.[1];
     const isGone = hash !== undefined && !(await exists(join(directory, hash, CLAIM_FILE)));
     if (!isGone) return hash === undefined ? 'a proxy that is none of a lab' : `the lab ${owner}`;
-    await removeProxy();
+    await removeProxy(run);
   }
-  const made = await exec('iptables', ['-w', '-t', 'nat', '-N', CANARY]);
+  const made = await run('iptables', ['-w', '-t', 'nat', '-N', CANARY]);
   // It is there: of this lab, from an earlier run, or of one that was faster.
-  if (made.code !== 0) return ownerOf(await readTables()) === name ? undefined : 'another lab that starts now';
-  await execOk('iptables-restore', ['--noflush', '-w'], {
-    stdin: `*nat\n-A ${CANARY} ${ownerRule(name)}\nCOMMIT\n`,
-  });
+  if (made.code !== 0) return ownerOf(await readTables(run)) === name ? undefined : 'another lab that starts now';
+  const mark = { stdin: `*nat\n-A ${CANARY} ${ownerRule(name)}\nCOMMIT\n` };
+  await execOk('iptables-restore', ['--noflush', '-w'], mark, run);
   return undefined;
 }
 
-async function removeProxy(): Promise<void> {
-  await removeProxyRules();
-  await removeProxyTable();
+async function removeProxy(run: Exec): Promise<void> {
+  await removeProxyRules(run);
+  await removeProxyTable(run);
 }
 
 /** Takes away every rule of this lab's proxy. Idempotent; leaves another's alone. */
-export async function removeLabProxy(name: string): Promise<void> {
-  if (ownerOf(await readTables()) === name) await removeProxyRules();
-  if ((await tableOwner()) === name) await removeProxyTable();
+export async function removeLabProxy(name: string, run: Exec = exec): Promise<void> {
+  if (ownerOf(await readTables(run)) === name) await removeProxyRules(run);
+  if ((await tableOwner(run)) === name) await removeProxyTable(run);
 }
 
 /** Whether bridged packets pass iptables: else a pod's answer to a pod beside it does not come back by the Service's address. */

@@ -1,5 +1,5 @@
 // Whether traffic for a Service can reach a program, with all that is between them: selector, readiness, port. What listens is
-// read in the pods' network namespaces. The lab has no proxy: what one would do follows from these facts.
+// read in the pods' network namespaces. A lab may have no proxy: what one would do follows from these facts.
 
 import type { ServicePort } from 'kubernetes-types/core/v1';
 import { isPodReady } from '../../agent/model/pod-ready.ts';

@@ -21,6 +21,8 @@ export interface ServiceRules {
   readonly shared: readonly (readonly ['filter' | 'nat', string, string])[];
   /** Its own chains, of the table nat. */
   readonly own: ReadonlyMap<string, readonly string[]>;
+  /** The names of its own chains. */
+  readonly names: readonly string[];
   /** Traffic of a policy Local that is dropped, for the metric. */
   readonly withoutLocal: readonly ('internal' | 'external')[];
 }
@@ -81,6 +83,7 @@ export function serviceRules(
   return {
     shared: sharedRules(paths),
     own,
+    names: [...own.keys()],
     withoutLocal: [
       ...dropped(paths.hasInternal, 'internal', true),
       ...dropped(paths.hasExternal, 'external', isExternallyReachable(port)),

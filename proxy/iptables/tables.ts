@@ -40,9 +40,9 @@ export function proxyTables(services: Iterable<ServiceRules>, options: RuleOptio
     `${quoted('kubernetes service traffic requiring SNAT')} -j MASQUERADE --random-fully`,
   ]);
   nat.set(MARK_MASQ, [`-j MARK --or-mark ${mark}`]);
-  const groups: string[][] = [];
+  const groups: (readonly string[])[] = [];
   for (const service of services) {
-    groups.push([...service.own.keys()]);
+    groups.push(service.names);
     for (const [table, chain, rule] of service.shared) shared[table].get(chain)?.push(rule);
     for (const [name, rules] of service.own) nat.set(name, rules);
   }

@@ -6,7 +6,15 @@ import type { Applied, Backend, Programme, Programmed } from '../backend.ts';
 import type { RuleOptions } from '../options.ts';
 import { TABLE } from './names.ts';
 import { type ServiceObjects, serviceObjects } from './service-objects.ts';
-import { changeCommands, firstDamage, fullCommands, type NftTable, nftTable } from './table.ts';
+import {
+  changeCommands,
+  firstDamage,
+  fullCommands,
+  leftBehind,
+  type NftTable,
+  nftTable,
+  removalCommands,
+} from './table.ts';
 
 const LIMIT_MS = 60_000;
 const MAX_LIST_BYTES = 256 * 1024 * 1024;
@@ -17,6 +25,8 @@ export class NftablesBackend implements Backend {
   #objects = new Map<string, { readonly from: Programmed; readonly objects: ServiceObjects }>();
   #options: RuleOptions | undefined;
   #written: NftTable | undefined;
+  /** What nothing leads to any longer. */
+  readonly #stale = { chains: new Set<string>(), sets: new Set<string>() };
 
   constructor(owner: string, run: Exec = exec) {
     this.#owner = owner;
@@ -27,14 +37,17 @@ export class NftablesBackend implements Backend {
     const services = this.#objectsOf(programme, options);
     const table = nftTable(services, options);
     const before = this.#written;
-    const { change, removal } =
-      full || before === undefined
-        ? { change: fullCommands(table, this.#owner), removal: '' }
-        : changeCommands(before, table);
+    const isWhole = full || before === undefined;
+    const change = isWhole ? fullCommands(table, this.#owner) : changeCommands(before, table);
     // Until it is known how this ends, nothing is known.
     this.#written = undefined;
     if (change !== '') await this.#nft(change);
-    if (removal !== '') await this.#nft(removal);
+    if (isWhole) this.#forgetStale();
+    else {
+      const { chains, sets } = leftBehind(before, table);
+      for (const name of chains) this.#stale.chains.add(name);
+      for (const name of sets) this.#stale.sets.add(name);
+    }
     this.#written = table;
     const count = (kind: 'internal' | 'external'): number =>
       services.filter(({ withoutLocal }) => withoutLocal.includes(kind)).length;
@@ -47,6 +60,7 @@ export class NftablesBackend implements Backend {
 
   async damage(): Promise<string | undefined> {
     if (this.#written === undefined) return 'nothing is known of the rules';
+    await this.#removeStale(this.#written);
     const args = ['-j', 'list', 'table', ...TABLE.split(' ')];
     const listed = await this.#run('nft', args, { timeoutMs: LIMIT_MS, maxOutputBytes: MAX_LIST_BYTES });
     if (listed.code !== 0) return `table ${TABLE} is gone`;
@@ -56,6 +70,18 @@ export class NftablesBackend implements Backend {
       if (error instanceof SyntaxError) return `nft lists the table in another form: ${errorMessage(error)}`;
       throw error;
     }
+  }
+
+  async #removeStale(table: NftTable): Promise<void> {
+    const { chains, sets } = this.#stale;
+    const removal = removalCommands(table, chains, sets);
+    this.#forgetStale();
+    if (removal !== '') await this.#nft(removal);
+  }
+
+  #forgetStale(): void {
+    this.#stale.chains.clear();
+    this.#stale.sets.clear();
   }
 
   #nft(commands: string): Promise<string> {

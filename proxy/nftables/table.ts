@@ -143,21 +143,17 @@ export function fullCommands(table: NftTable, owner: string): string {
   return `${lines.join('\n')}\n`;
 }
 
-export interface NftChange {
-  /** '' where nothing differs. */
-  readonly change: string;
-  /** What nothing leads to any longer; a transaction of its own, after the other. */
-  readonly removal: string;
-}
-
-export function changeCommands(before: NftTable, now: NftTable): NftChange {
+/** What differs; '' where nothing does. What nothing leads to any longer stays for `removalCommands`, as it takes time. */
+export function changeCommands(before: NftTable, now: NftTable): string {
   const lines: string[] = [];
   const changed: string[] = [];
   for (const [name, { type }] of now.sets) if (!before.sets.has(name)) lines.push(declare(name, type));
   for (const [name, { rules }] of now.chains) {
     const old = before.chains.get(name);
     if (old !== undefined && (old.rules === rules || old.rules.join('\n') === rules.join('\n'))) continue;
-    lines.push(old === undefined ? `add chain ${TABLE} ${name}` : `flush chain ${TABLE} ${name}`);
+    // One that is about to be removed may be there still.
+    if (old === undefined) lines.push(`add chain ${TABLE} ${name}`);
+    lines.push(`flush chain ${TABLE} ${name}`);
     changed.push(name);
   }
   for (const name of changed) lines.push(...ruleCommands(name, now.chains.get(name)?.rules ?? []));
@@ -167,16 +163,31 @@ export function changeCommands(before: NftTable, now: NftTable): NftChange {
     const added = [...elements].filter(([key, value]) => old.get(key) !== value).map(element);
     lines.push(...elementCommands('delete', name, gone), ...elementCommands('add', name, added));
   }
-  const chains = [...before.chains.keys()].filter((name) => !now.chains.has(name));
-  const sets = [...before.sets].filter(([name]) => !now.sets.has(name));
-  const removal = [
+  return text(lines);
+}
+
+const text = (commands: readonly string[]): string => (commands.length === 0 ? '' : `${commands.join('\n')}\n`);
+
+/** Chains and sets that `before` has and `now` has not. */
+export function leftBehind(
+  before: NftTable,
+  now: NftTable,
+): { readonly chains: readonly string[]; readonly sets: readonly string[] } {
+  return {
+    chains: [...before.chains.keys()].filter((name) => !now.chains.has(name)),
+    sets: [...before.sets.keys()].filter((name) => !now.sets.has(name)),
+  };
+}
+
+/** Takes away what `now` does not have. Those sets are all of clients that stay with an endpoint. */
+export function removalCommands(now: NftTable, chains: Iterable<string>, sets: Iterable<string>): string {
+  const gone = [...chains].filter((name) => !now.chains.has(name));
+  return text([
     // They lead to each other: all of them are emptied before the first is deleted.
-    ...chains.map((name) => `flush chain ${TABLE} ${name}`),
-    ...chains.map((name) => `delete chain ${TABLE} ${name}`),
-    ...sets.map(([name, { type }]) => `delete ${kindOf(type)} ${TABLE} ${name}`),
-  ];
-  const text = (commands: readonly string[]): string => (commands.length === 0 ? '' : `${commands.join('\n')}\n`);
-  return { change: text(lines), removal: text(removal) };
+    ...gone.map((name) => `flush chain ${TABLE} ${name}`),
+    ...gone.map((name) => `delete chain ${TABLE} ${name}`),
+    ...[...sets].filter((name) => !now.sets.has(name)).map((name) => `delete set ${TABLE} ${name}`),
+  ]);
 }
 
 /** Of what nft lists in JSON: rules by chain, elements by map or set. Undefined: it is no such list. */
