@@ -13,7 +13,7 @@ import { ConnectionGuard } from '../lib/connection-guard.ts';
 import { type ConnectionLimits, connectionLimits } from '../lib/connection-limits.ts';
 import { openFilesLimit } from '../lib/descriptors.ts';
 import { errorMessage, isErrno, UserError } from '../lib/errors.ts';
-import { continueBody, isBodyUnread, LARGE_RESPONSE_BYTES, sendResponse } from '../lib/finish-connection.ts';
+import { continueBody, isBodyUnread, LARGE_RESPONSE_BYTES, sendParts, sendResponse } from '../lib/finish-connection.ts';
 import { admissionOf } from './admission/create.ts';
 import { WebhookClient } from './admission/webhooks/client.ts';
 import { AggregationController } from './aggregation/controller.ts';
@@ -127,6 +127,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       authorizer: ({ lookup }) => new ChainAuthorizer(policy, lookup, auth.authorizationMode),
     });
     followPolicy(registry, policy);
+    registry.openIndexes();
     const { tokens, bearers } = tokensOf(auth, pki, registry.lookup);
     const kubelets = new KubeletClient(pki.clients['kubelet-client'], tracer);
     const nodeMetrics = serveMetrics(registry, { kubelets, log });
@@ -379,10 +380,16 @@ async function serve(parts: AppParts, admitted: AdmittedRequest, request: Reques
  */
 function send({ clock }: AppParts, answer: Reply, request: Request, reply: Response): void {
   reply.hijack();
-  const { code, body } = answer;
+  const { code } = answer;
   const headers = { 'content-type': answer.contentType, ...answer.headers };
+  const isUnread = isBodyUnread(request.raw);
+  if (answer.parts !== undefined && !isUnread) {
+    void sendParts(reply.raw, code, headers, answer.parts);
+    return;
+  }
+  const body = answer.parts === undefined ? answer.body : Buffer.concat(answer.parts);
   const length = Buffer.byteLength(body);
-  if (isBodyUnread(request.raw) || length >= LARGE_RESPONSE_BYTES) {
+  if (isUnread || length >= LARGE_RESPONSE_BYTES) {
     sendResponse(reply.raw, code, headers, typeof body === 'string' ? Buffer.from(body) : body, clock);
     return;
   }

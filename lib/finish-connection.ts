@@ -4,6 +4,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from './clock.ts';
+import { nextTurn } from './turns.ts';
 
 /**
  * How long a client has to read its response, ms. Closing at once, while the client still sends, would reset the
@@ -88,6 +89,30 @@ function endWhenFlushed(response: ServerResponse, body: Uint8Array): void {
   const last = body.subarray(-1);
   if (response.write(body.subarray(0, -1))) response.end(last);
   else response.once('drain', () => response.end(last));
+}
+
+/**
+ * Sends a long response part by part, no faster than the client reads it. Resolves when all of it is written, or the client
+ * has gone.
+ */
+export async function sendParts(
+  response: ServerResponse,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  parts: readonly Uint8Array[],
+): Promise<void> {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  response.writeHead(status, { ...headers, 'content-length': length });
+  const closed = new Promise<void>((resolve) => response.once('close', () => resolve()));
+  for (const part of parts) {
+    if (response.destroyed) return;
+    if (response.write(part)) continue;
+    const drained = new Promise<void>((resolve) => response.once('drain', () => resolve()));
+    await Promise.race([drained, closed]);
+    // Where the socket takes everything at once, nothing else would run before the end.
+    await nextTurn();
+  }
+  response.end();
 }
 
 /** Sends "100 Continue" to a client that waits for it (Expect: 100-continue) before it sends its body. */

@@ -154,7 +154,12 @@ export class RequestAudit {
 
   /** The object of the response, JSON without line feeds. */
   responseObject(text: string): void {
-    if (atLeast(this.#verdict.level, 'RequestResponse') && this.#reference !== undefined) this.#responseText = text;
+    if (this.wantsResponse) this.#responseText = text;
+  }
+
+  /** Whether the response's text will be recorded. */
+  get wantsResponse(): boolean {
+    return atLeast(this.#verdict.level, 'RequestResponse') && this.#reference !== undefined;
   }
 
   /** The Status that answers the request. */

@@ -27,5 +27,7 @@ export interface Reply {
   readonly code: number;
   readonly contentType: string;
   readonly body: string | Uint8Array;
+  /** Of a long one, whose `body` is empty. */
+  readonly parts?: readonly Uint8Array[];
   readonly headers: Readonly<Record<string, string | string[]>>;
 }

@@ -33,7 +33,7 @@ import { timeoutError, timeoutOf } from './in-flight.ts';
 import { type Form, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
-import { type ResourceHandler, rowFor } from './resources.ts';
+import { LongAnswer, type ResourceHandler, rowFor } from './resources.ts';
 import { SNAPSHOT_PATH, sendFile } from './snapshot.ts';
 import { Visit } from './visit.ts';
 import { serveWatch } from './watch.ts';
@@ -295,7 +295,9 @@ export class Handler {
       warn: (text) => warnings.push(text),
       audit,
     });
-    if (request.verb === 'list') this.#parts.widths.listed(request, answer.text.length);
+    const isLong = answer instanceof LongAnswer;
+    if (request.verb === 'list') this.#parts.widths.listed(request, isLong ? answer.length : answer.text.length);
+    if (isLong) return this.#long(answer, form, exchange, warningsOf(warnings));
     audit?.responseObject(answer.text);
     const success = successOf(answer.text);
     if (success !== undefined) audit?.status(success);
@@ -400,6 +402,21 @@ export class Handler {
   failure(error: unknown, message?: IncomingMessage): Promise<Reply> {
     const visit = message === undefined ? undefined : this.#visits.get(message);
     return this.#failure(error, { media: 'json', as: 'object', version: 'v1', pretty: false }, [], visit);
+  }
+
+  /** A long list, as it is where it can be. */
+  async #long(answer: LongAnswer, form: Form, exchange: Exchange, headers: Reply['headers']): Promise<Reply> {
+    const { audit } = exchange.admitted.visit;
+    if (audit?.wantsResponse === true) audit.responseObject(answer.text);
+    if (form.media === 'yaml' || form.pretty) return this.#reply(answer.code, answer.text, form, headers);
+    const parts = [...answer.parts, Buffer.from('\n')];
+    return {
+      code: answer.code,
+      contentType: 'application/json',
+      body: '',
+      parts,
+      headers: { ...NO_CACHE, ...headers },
+    };
   }
 
   async #reply(code: number, text: string, form: Form, headers: Reply['headers']): Promise<Reply> {

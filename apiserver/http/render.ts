@@ -48,21 +48,19 @@ function tableRow(table: Table, object: Readonly<KubeObject>, options: RenderOpt
   return { cells, object: options.includeObject === 'Object' ? object : partial(object, options.form.version) };
 }
 
-function tableText(
+/** All of a table but its rows. */
+function tableHead(
   row: ResourceKind,
-  objects: readonly Readonly<KubeObject>[],
   metadata: Record<string, unknown>,
   options: RenderOptions,
   header: boolean,
-): string {
-  const table = row.strategy.table ?? DEFAULT_TABLE;
-  return JSON.stringify({
+): Record<string, unknown> {
+  return {
     kind: 'Table',
     apiVersion: `meta.k8s.io/${options.form.version}`,
     metadata,
-    columnDefinitions: header ? columnDefinitions(table) : null,
-    rows: objects.map((object) => tableRow(table, object, options)),
-  });
+    columnDefinitions: header ? columnDefinitions(row.strategy.table ?? DEFAULT_TABLE) : null,
+  };
 }
 
 /** One object as JSON text. `header`: whether a table includes its columns (once per watch). */
@@ -74,7 +72,8 @@ export function renderObject(row: ResourceKind, view: View, options: RenderOptio
       return JSON.stringify(partial(view.object, options.form.version));
     case 'table': {
       const { resourceVersion } = view.object.metadata;
-      return tableText(row, [view.object], { resourceVersion }, options, header);
+      const rows = [tableRow(row.strategy.table ?? DEFAULT_TABLE, view.object, options)];
+      return JSON.stringify({ ...tableHead(row, { resourceVersion }, options, header), rows });
     }
   }
 }
@@ -93,6 +92,28 @@ export function renderBookmark(row: ResourceKind, revision: number, initialEvent
 
 /** A list as JSON text. */
 export function renderList(row: ResourceKind, page: ListPage, options: RenderOptions): string {
+  const { head, tail } = listFrame(row, page, options);
+  return `${head}${renderItems(row, page.items, options)}${tail}`;
+}
+
+/** Items of a list, or rows of a table, with commas between. */
+export function renderItems(row: ResourceKind, views: readonly View[], options: RenderOptions): string {
+  const { form } = options;
+  if (form.as === 'object') return views.map(({ text }) => text).join(',');
+  const table = row.strategy.table ?? DEFAULT_TABLE;
+  return views
+    .map(({ object }) =>
+      JSON.stringify(form.as === 'table' ? tableRow(table, object, options) : partial(object, form.version)),
+    )
+    .join(',');
+}
+
+/** What is before the items of a list and behind them. */
+export function listFrame(
+  row: ResourceKind,
+  page: Omit<ListPage, 'items'>,
+  options: RenderOptions,
+): { readonly head: string; readonly tail: string } {
   const metadata = {
     resourceVersion: String(page.revision),
     ...(page.continueToken === undefined ? {} : { continue: page.continueToken }),
@@ -100,17 +121,12 @@ export function renderList(row: ResourceKind, page: ListPage, options: RenderOpt
   };
   const { version } = options.form;
   if (options.form.as === 'table') {
-    return tableText(
-      row,
-      page.items.map((view) => view.object),
-      metadata,
-      options,
-      true,
-    );
+    const head = JSON.stringify(tableHead(row, metadata, options, true));
+    return { head: `${head.slice(0, -1)},"rows":[`, tail: ']}' };
   }
   const isPartial = options.form.as === 'partial';
   const kind = isPartial ? 'PartialObjectMetadataList' : (row.listKind ?? `${row.kind}List`);
   const apiVersion = isPartial ? `meta.k8s.io/${version}` : apiVersionOf(row);
-  const items = page.items.map((view) => (isPartial ? JSON.stringify(partial(view.object, version)) : view.text));
-  return `{"kind":"${kind}","apiVersion":"${apiVersion}","metadata":${JSON.stringify(metadata)},"items":[${items.join(',')}]}`;
+  const head = JSON.stringify({ kind, apiVersion, metadata });
+  return { head: `${head.slice(0, -1)},"items":[`, tail: ']}' };
 }

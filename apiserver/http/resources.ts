@@ -21,7 +21,7 @@ import { admitRequest } from '../registry/admit.ts';
 import { applyObject } from '../registry/apply.ts';
 import { decodeObject } from '../registry/decode.ts';
 import { deleteWhenAdmitted } from '../registry/delete.ts';
-import { listComputed, listWhenConverted } from '../registry/list.ts';
+import { listComputed, listInParts, listWhenConverted } from '../registry/list.ts';
 import { patchInTurns } from '../registry/patch.ts';
 import { type Caller, type ComputedObjects, type Registry, View, type WriteOptions } from '../registry/registry.ts';
 import { evictPod } from '../registry/subresources/eviction.ts';
@@ -35,7 +35,7 @@ import type { Converter } from './convert-aside.ts';
 import { ACCEPTED, type Form } from './negotiate.ts';
 import { deleteOptions, includeObject, listOptions, managerOf, writeOptions } from './options.ts';
 import { PROTOBUF_TYPE } from './protobuf.ts';
-import { renderList, renderObject } from './render.ts';
+import { listFrame, renderItems, renderList, renderObject } from './render.ts';
 import { flag, type ResourceRequest, type Verb } from './request.ts';
 
 export interface ResourceCall {
@@ -57,6 +57,28 @@ export interface Answer {
   /** JSON. */
   readonly text: string;
 }
+
+/** The text of a long list, in parts. */
+export class LongAnswer implements Answer {
+  readonly code = 200;
+  readonly parts: readonly Buffer[];
+
+  constructor(parts: readonly Buffer[]) {
+    this.parts = parts;
+  }
+
+  get text(): string {
+    return Buffer.concat(this.parts).toString();
+  }
+
+  /** In bytes. */
+  get length(): number {
+    return this.parts.reduce((sum, part) => sum + part.length, 0);
+  }
+}
+
+/** What of a list is read and rendered in one turn, in bytes of JSON. */
+const LIST_PART_BYTES = 256 * 1024;
 
 /** Merges by the generated schema, which has no custom kinds. */
 const STRATEGIC = 'application/strategic-merge-patch+json';
@@ -122,8 +144,7 @@ export class ResourceHandler {
         return this.#show(row, call, this.#registry.get(row, request.namespace, request.name));
       case 'list':
       case 'watch': {
-        const page = await listWhenConverted(this.#registry, row, listOptions(row, request));
-        return { code: 200, text: renderList(row, page, this.#render(call)) };
+        return this.#list(row, call);
       }
       case 'create':
         return this.#create(row, call);
@@ -147,6 +168,31 @@ export class ResourceHandler {
     }
     const page = listComputed(this.#registry, objects, listOptions(row, request));
     return { code: 200, text: renderList(row, page, this.#render(call)) };
+  }
+
+  /** A long list is read and rendered in several turns of the event loop. */
+  async #list(row: ResourceKind, call: ResourceCall): Promise<Answer> {
+    const render = this.#render(call);
+    const options = listOptions(row, call.request);
+    if (row.storedAs?.webhook !== undefined) {
+      return { code: 200, text: renderList(row, await listWhenConverted(this.#registry, row, options), render) };
+    }
+    const reading = listInParts(this.#registry, row, options, LIST_PART_BYTES);
+    const parts: Buffer[] = [];
+    const add = (items: readonly View[]): void => {
+      const text = renderItems(row, items, render);
+      if (text !== '') parts.push(Buffer.from(parts.length === 0 ? text : `,${text}`));
+    };
+    for (let step = reading.next(); ; step = reading.next()) {
+      if (step.done === true) {
+        if (parts.length === 0) return { code: 200, text: renderList(row, step.value, render) };
+        add(step.value.items);
+        const { head, tail } = listFrame(row, step.value, render);
+        return new LongAnswer([Buffer.from(head), ...parts, Buffer.from(tail)]);
+      }
+      add(step.value);
+      await nextTurn();
+    }
   }
 
   #render(call: ResourceCall): { form: Form; includeObject: ReturnType<typeof includeObject>; now: EpochMs } {

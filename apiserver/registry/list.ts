@@ -4,7 +4,7 @@
 import { badRequest, expired, type StatusError, tooLargeResourceVersion } from '../errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import { shown } from '../patch/json-value.ts';
-import { CompactedError, type StoredObject } from '../storage/object-store.ts';
+import { CompactedError, type Name, type StoredObject } from '../storage/object-store.ts';
 import type { ContinueToken } from './continue.ts';
 import { checkListOptions } from './list-options.ts';
 import { type ComputedObjects, type Registry, View } from './registry.ts';
@@ -75,23 +75,19 @@ function revisionOf(
   return { revision: exact && wanted !== undefined ? wanted : current };
 }
 
-/** The objects that may be in the list, in order; read lazily. Throws CompactedError. */
+/** The objects that may be in the list where no more than these need be read, in order; undefined for all there are. */
 function candidates(
   registry: Registry,
   row: ResourceKind,
-  options: ListOptions,
+  { selection, namespace: wanted }: ListOptions,
   revision: number,
-  token: ContinueToken | undefined,
-): Iterable<StoredObject> {
-  const { store } = registry;
-  const namespace = row.namespaced ? options.namespace : '';
-  const { name } = options.selection;
-  if (name !== undefined && namespace !== undefined && token === undefined && revision === store.revision) {
-    const found = registry.find(row, namespace, name);
-    return found === undefined ? [] : [found];
-  }
-  const known = token === undefined ? indexed(registry, row, options.selection, namespace, revision) : undefined;
-  return known ?? store.scanAt(revision, registry.resource(row), namespace, token?.after);
+): StoredObject[] | undefined {
+  if (revision !== registry.store.revision) return undefined;
+  const namespace = row.namespaced ? wanted : '';
+  const { name } = selection;
+  if (name === undefined || namespace === undefined) return indexed(registry, row, selection, namespace, revision);
+  const found = registry.find(row, namespace, name);
+  return found === undefined ? [] : [found];
 }
 
 /** Those of the present objects that an index knows to have a value which the selection requires; undefined without an index. */
@@ -121,12 +117,36 @@ function listOf(row: ResourceKind, { namespace = '*' }: ListOptions): string {
   return `${row.group}/${row.plural} ${row.namespaced ? namespace : ''}`;
 }
 
-/** One page. Throws 400, 410 (the revision is gone) or 504 (it has not been yet). */
+/** One page, read in this turn. Throws 400, 410 (the revision is gone) or 504 (it has not been yet). */
 export function listObjects(registry: Registry, row: ResourceKind, options: ListOptions): ListPage {
+  return whole(listInParts(registry, row, options, Number.POSITIVE_INFINITY));
+}
+
+function whole(reading: Generator<readonly View[], ListPage, void>): ListPage {
+  const items: View[] = [];
+  for (;;) {
+    const { done, value } = reading.next();
+    if (done === true) return { ...value, items: items.concat(value.items) };
+    for (const item of value) items.push(item);
+  }
+}
+
+/**
+ * One page, about `maxBytes` of the stored objects at a time, all of one revision: others may write between two of them.
+ * Yields what is read, and returns the page with the rest. Throws what `listObjects` throws.
+ */
+export function* listInParts(
+  registry: Registry,
+  row: ResourceKind,
+  options: ListOptions,
+  maxBytes: number,
+): Generator<readonly View[], ListPage, void> {
   const list = listOf(row, options);
   const { revision, token } = revisionOf(registry, list, options);
   try {
-    return readPage(registry, row, options, revision, token);
+    const known = token === undefined ? candidates(registry, row, options, revision) : undefined;
+    const viewOf = (one: StoredObject): View => registry.view(row, one);
+    return yield* readPage(registry, row, options, revision, token?.after, { known, viewOf, maxBytes });
   } catch (error) {
     if (!(error instanceof CompactedError)) throw error;
     throw token === undefined ? expired(error.message) : continueExpired(registry, list, token);
@@ -145,64 +165,71 @@ export async function listWhenConverted(
   const { revision, token } = revisionOf(registry, list, options);
   try {
     const stored: StoredObject[] = [];
-    for (const one of candidates(registry, row, options, revision, token)) {
+    const found = token === undefined ? candidates(registry, row, options, revision) : undefined;
+    const namespace = row.namespaced ? options.namespace : '';
+    for (const one of found ?? registry.store.scanAt(revision, registry.resource(row), namespace, token?.after)) {
       stored.push(one);
       // One more shows that there are more.
       if (options.selection.everything && options.limit > 0 && stored.length > options.limit) break;
     }
     const texts = await webhook.fromStored(stored.map(({ text }) => text));
     const views = new Map(stored.map((one, index) => [one, new View(texts[index] ?? '')]));
-    return pageOf(registry, row, options, revision, views);
+    const viewOf = (one: StoredObject): View => views.get(one) ?? registry.view(row, one);
+    return whole(readPage(registry, row, options, revision, token?.after, { known: stored, viewOf }));
   } catch (error) {
     if (!(error instanceof CompactedError)) throw error;
     throw token === undefined ? expired(error.message) : continueExpired(registry, list, token);
   }
 }
 
-/** Reads no object beyond the page and the one that shows that there are more. */
-function readPage(
-  registry: Registry,
-  row: ResourceKind,
-  options: ListOptions,
-  revision: number,
-  token: ContinueToken | undefined,
-): ListPage {
-  function* views(): Iterable<[StoredObject, View]> {
-    for (const one of candidates(registry, row, options, revision, token)) yield [one, registry.view(row, one)];
-  }
-  return pageOf(registry, row, options, revision, views());
+interface PageSource {
+  /** All objects that may be in the page; undefined: those of the store. */
+  readonly known: readonly StoredObject[] | undefined;
+  readonly viewOf: (one: StoredObject) => View;
+  /** Of the store's, at a time. */
+  readonly maxBytes?: number;
 }
 
-function pageOf(
+/** Reads no object beyond the page and the one that shows that there are more. */
+function* readPage(
   registry: Registry,
   row: ResourceKind,
   options: ListOptions,
   revision: number,
-  views: Iterable<readonly [StoredObject, View]>,
-): ListPage {
+  begin: Name | undefined,
+  { known, viewOf, maxBytes = Number.POSITIVE_INFINITY }: PageSource,
+): Generator<readonly View[], ListPage, void> {
   const { everything } = options.selection;
-  const items: View[] = [];
-  let before: StoredObject | undefined;
-  for (const [one, view] of views) {
-    if (!everything && !options.selection.matches(view.object)) {
-      before = one;
-      continue;
+  const namespace = row.namespaced ? options.namespace : '';
+  const resource = registry.resource(row);
+  let items: View[] = [];
+  let count = 0;
+  for (let after = begin; ; ) {
+    let bytes = 0;
+    let last: StoredObject | undefined;
+    for (const one of known ?? registry.store.scanAt(revision, resource, namespace, after)) {
+      const view = viewOf(one);
+      if (everything || options.selection.matches(view.object)) {
+        if (options.limit > 0 && count === options.limit) {
+          const end = { namespace: (after ?? one).namespace, name: (after ?? one).name };
+          const remaining = everything ? { remaining: registry.store.countAt(revision, resource, namespace, end) } : {};
+          const continueToken = registry.continueTokens.encode(listOf(row, options), { revision, after: end });
+          return { revision, items, continueToken, ...remaining };
+        }
+        items.push(view);
+        count++;
+      }
+      after = one;
+      bytes += one.text.length;
+      if (known === undefined && bytes >= maxBytes) {
+        last = one;
+        break;
+      }
     }
-    if (options.limit > 0 && items.length === options.limit) {
-      const after = before ?? one;
-      const namespace = row.namespaced ? options.namespace : '';
-      const remaining = (): number => registry.store.countAt(revision, registry.resource(row), namespace, after);
-      return {
-        revision,
-        items,
-        continueToken: registry.continueTokens.encode(listOf(row, options), { revision, after }),
-        ...(everything ? { remaining: remaining() } : {}),
-      };
-    }
-    items.push(view);
-    before = one;
+    if (last === undefined) return { revision, items };
+    yield items;
+    items = [];
   }
-  return { revision, items };
 }
 
 /** Objects of one revision that match, a part at a time: for a watch, which sends what there is first. */

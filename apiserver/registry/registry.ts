@@ -235,6 +235,16 @@ export class Registry {
     }
   }
 
+  /** Reads every object of the kinds with indexed fields, so that no request has to wait for that. */
+  openIndexes(): void {
+    for (const row of this.rows.all) {
+      for (const field of row.strategy.indexedFields ?? []) {
+        const read = getOwn(row.strategy.selectableFields, field);
+        if (read !== undefined) this.namesWith(row, { field, value: '', read });
+      }
+    }
+  }
+
   /**
    * The objects whose field has the value now, by namespace and name; undefined where the field has no index, or the index is
    * of no use.

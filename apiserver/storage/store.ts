@@ -153,8 +153,13 @@ export class Store implements ObjectStore {
 
   /** The number of objects that `scanAt` returns. */
   countAt(revision: number, resource: string, namespace?: string, after?: Name): number {
-    let count = 0;
-    for (const _ of this.#namesAt(revision, resource, namespace, after)) count++;
+    if (revision < this.compacted) throw new CompactedError(revision, this.compacted);
+    const where = conditions({ resource, namespace }, after);
+    let count = scalar(this.#db, `SELECT count(*) FROM objects WHERE ${where.sql}`, ...where.values);
+    for (const one of revision === this.#revision ? [] : this.#changedSince(revision, where)) {
+      if (one.revision !== 0) count++;
+      if (this.#statements.get.get(resource, one.namespace, one.name) !== undefined) count--;
+    }
     return count;
   }
 
