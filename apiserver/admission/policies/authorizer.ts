@@ -1,10 +1,12 @@
 // `authorizer` in the expressions of policies and match conditions: what the caller of a request, or a service account, may do
 // (k8s.io/apiserver/pkg/cel/library, authz.go).
 
-import type { Caller } from '../../auth/attributes.ts';
+import type { Caller, FieldRequirement } from '../../auth/attributes.ts';
 import type { Authorizer, Decision } from '../../auth/authorizer.ts';
 import { charge } from '../../cel/budget.ts';
 import type { celEnvironment } from '../../cel/cel.ts';
+import { StatusError } from '../../errors.ts';
+import { parseFieldSelector } from '../../registry/selectors.ts';
 import type { AdmissionAttributes } from '../plugin.ts';
 
 type Environment = ReturnType<typeof celEnvironment>;
@@ -24,6 +26,8 @@ interface Place {
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
+  /** Of a field selector. */
+  readonly fields?: readonly FieldRequirement[];
 }
 
 /** Who is asked about, and who decides. */
@@ -98,6 +102,16 @@ function checkResource({ subject, place }: ResourceCheck, verb: string): Allowed
   return new Allowed(subject.authorizer.authorize(subject.caller, { verb, ...place }));
 }
 
+/** One that cannot be parsed narrows nothing, as in an access review. */
+function fieldsOf(selector: string): readonly FieldRequirement[] {
+  try {
+    return parseFieldSelector(selector);
+  } catch (error) {
+    if (error instanceof StatusError) return [];
+    throw error;
+  }
+}
+
 /** Registers the types and functions; the variable itself is the environment's. */
 export function registerAuthorizer(env: Environment): void {
   const at = (check: ResourceCheck, more: Partial<Place>): ResourceCheck =>
@@ -137,6 +151,11 @@ export function registerAuthorizer(env: Environment): void {
     .registerFunction(`${RESOURCE}.name(string): ${RESOURCE}`, (check: ResourceCheck, name: string) =>
       at(check, { name }),
     )
+    .registerFunction(`${RESOURCE}.fieldSelector(string): ${RESOURCE}`, (check: ResourceCheck, selector: string) =>
+      at(check, { fields: fieldsOf(selector) }),
+    )
+    // No authorizer here decides by labels: what may be done with all may be done with some.
+    .registerFunction(`${RESOURCE}.labelSelector(string): ${RESOURCE}`, (check: ResourceCheck) => check)
     .registerFunction(`${PATH}.check(string): ${DECISION}`, checkPath)
     .registerFunction(`${RESOURCE}.check(string): ${DECISION}`, checkResource)
     .registerFunction(`${DECISION}.allowed(): bool`, ({ decision }: Allowed) => decision.allowed)
@@ -149,7 +168,10 @@ export function registerAuthorizer(env: Environment): void {
 export const AUTHORIZER_TYPE = AUTHORIZER;
 
 /** The variable's value for a request. */
-export function authorizerOf({ authorizer, user, resource, namespace, name }: AdmissionAttributes): Authorization {
+export function authorizerOf(
+  attributes: Pick<AdmissionAttributes, 'authorizer' | 'user' | 'resource' | 'namespace' | 'name'>,
+): Authorization {
+  const { authorizer, user, resource, namespace, name } = attributes;
   const { group, plural, subresource } = resource;
   return new Authorization({ caller: user, authorizer }, { group, resource: plural, subresource, namespace, name });
 }
