@@ -143,7 +143,7 @@ export interface ResourceStrategy {
    * an update of the object itself.
    */
   allocate?(object: KubeObject, context: RequestContext, old?: KubeObject): FieldError[];
-  /** Objects that are there exactly as long as this one says so: written and removed in the same decision as it. */
+  /** Objects that are there exactly as long as this one says so: written and removed in the same decision as it, after it. */
   companions?(object: KubeObject): readonly Companion[];
   /**
    * What depends on who writes, in place: refuses what this caller may not write though the route is open to them, and
