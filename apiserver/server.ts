@@ -38,6 +38,7 @@ import { FlowControl } from './flowcontrol/flow-control.ts';
 import { followFlowConfig } from './flowcontrol/follow.ts';
 import { FlowMetrics } from './flowcontrol/metrics.ts';
 import { Widths } from './flowcontrol/widths.ts';
+import { acceptsGzip, COMPRESSED_FROM, compressed, compressedHeaders, varyByEncoding } from './http/compress.ts';
 import { Converter } from './http/convert-aside.ts';
 import type { AdmittedRequest, Reply } from './http/exchange.ts';
 import { FlowGate } from './http/gate.ts';
@@ -380,20 +381,37 @@ async function serve(parts: AppParts, admitted: AdmittedRequest, request: Reques
  */
 function send({ clock }: AppParts, answer: Reply, request: Request, reply: Response): void {
   reply.hijack();
-  const { code } = answer;
-  const headers = { 'content-type': answer.contentType, ...answer.headers };
+  const { code, parts } = answer;
   const isUnread = isBodyUnread(request.raw);
-  if (answer.parts !== undefined && !isUnread) {
-    void sendParts(reply.raw, code, headers, answer.parts);
+  const whole = (): string | Buffer => (parts === undefined ? answer.body : Buffer.concat(parts));
+  const length =
+    parts === undefined ? Buffer.byteLength(answer.body) : parts.reduce((sum, part) => sum + part.length, 0);
+  const isLarge = length > COMPRESSED_FROM;
+  const headers = {
+    'content-type': answer.contentType,
+    ...(isLarge ? varyByEncoding(answer.headers) : answer.headers),
+  };
+  if (isLarge && request.method !== 'HEAD' && acceptsGzip(request.headers['accept-encoding'])) {
+    void compressed(bytesOf(whole())).then(
+      (bytes) => sendResponse(reply.raw, code, compressedHeaders(headers), bytes, clock),
+      (error: unknown) => reply.raw.destroy(error instanceof Error ? error : undefined),
+    );
     return;
   }
-  const body = answer.parts === undefined ? answer.body : Buffer.concat(answer.parts);
-  const length = Buffer.byteLength(body);
+  if (parts !== undefined && !isUnread) {
+    void sendParts(reply.raw, code, headers, parts);
+    return;
+  }
+  const body = whole();
   if (isUnread || length >= LARGE_RESPONSE_BYTES) {
-    sendResponse(reply.raw, code, headers, typeof body === 'string' ? Buffer.from(body) : body, clock);
+    sendResponse(reply.raw, code, headers, bytesOf(body), clock);
     return;
   }
   reply.raw.writeHead(code, { ...headers, 'content-length': length }).end(body);
+}
+
+function bytesOf(body: string | Buffer): Buffer {
+  return typeof body === 'string' ? Buffer.from(body) : body;
 }
 
 async function sendFailure(parts: AppParts, error: unknown, request: Request, reply: Response): Promise<void> {

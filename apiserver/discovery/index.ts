@@ -38,7 +38,7 @@ export const VERSION = {
 /** `serverAddress` is "host:port", for clients that read the server's address. */
 export function discovery(table: readonly ResourceKind[] | RowTable, serverAddress = ''): Discovery {
   const rows = table instanceof RowTable ? table : new RowTable(table);
-  const cache = new Map<string, string>();
+  const cache = new Map<string, { readonly body: string; readonly tag: string }>();
   let kinds = rows.all;
   let v2Protobuf: Uint8Array | undefined;
   rows.onChange(() => {
@@ -47,13 +47,14 @@ export function discovery(table: readonly ResourceKind[] | RowTable, serverAddre
     v2Protobuf = undefined;
   });
   const json = (key: string, build: () => object, contentType = JSON_TYPE): DiscoveryDocument => {
-    let body = cache.get(key);
-    if (body === undefined) {
-      body = JSON.stringify(build());
-      cache.set(key, body);
+    let known = cache.get(key);
+    if (known === undefined) {
+      const body = JSON.stringify(build());
+      known = { body, tag: createHash('sha256').update(body).digest('hex').toUpperCase() };
+      cache.set(key, known);
     }
     // Without Vary a cache in between would give one client the other's form.
-    return { status: 200, contentType, body, headers: { Vary: 'Accept' } };
+    return { status: 200, contentType, body: known.body, headers: { Vary: 'Accept', ETag: `"${known.tag}"` } };
   };
   // Of the built-in schema; it does not change.
   let base: string | undefined;
@@ -66,7 +67,7 @@ export function discovery(table: readonly ResourceKind[] | RowTable, serverAddre
     return digest([base, wanted, served]);
   };
 
-  return (path, accept) => {
+  return (path, accept, query) => {
     const [first, second, third, fourth, ...more] = path.replace(/^\/+|\/+$/g, '').split('/');
     if (more.length > 1) return undefined;
     if (first === 'version' && second === undefined) return json('version', () => VERSION);
@@ -84,10 +85,14 @@ export function discovery(table: readonly ResourceKind[] | RowTable, serverAddre
       if (wanted === undefined || ![...kinds, ...REVIEWS].some((row) => groupVersionOf(row) === wanted))
         return undefined;
       const document = json(`v3/${wanted}`, () => openapiV3(kinds, wanted) ?? {});
-      return {
-        ...document,
-        headers: { ...document.headers, 'Cache-Control': 'public, immutable', ETag: `"${schemaHash(wanted)}"` },
-      };
+      const hash = schemaHash(wanted);
+      const headers = { ...document.headers, ETag: `"${hash}"` };
+      const named = query.get('hash') ?? '';
+      // What is requested by its hash never changes.
+      if (named === hash) return { ...document, headers: { ...headers, 'Cache-Control': 'public, immutable' } };
+      if (named === '') return { ...document, headers };
+      const Location = `${path}?hash=${hash}`;
+      return { status: 301, contentType: 'text/html; charset=utf-8', body: '', headers: { ...headers, Location } };
     }
     if (more.length > 0 || fourth !== undefined) return undefined;
     if (first === 'api' && third === undefined) {

@@ -24,6 +24,7 @@ import type { RequestProxy } from '../proxy/types.ts';
 import type { Caller, Registry } from '../registry/registry.ts';
 import { parseFieldSelector } from '../registry/selectors.ts';
 import { StoreFullError } from '../storage/object-store.ts';
+import { isKnown } from './compress.ts';
 import { admitConnection } from './connect.ts';
 import type { Converter } from './convert-aside.ts';
 import type { AdmittedRequest, Exchange, Reply } from './exchange.ts';
@@ -372,7 +373,11 @@ export class Handler {
     const document = discovery(path, message.headers.accept ?? '', query);
     if (document === undefined) throw pathNotFound();
     const { status, contentType, body, headers = {} } = document;
-    return { code: status, contentType, body, headers: { ...NO_CACHE, ...headers } };
+    const all = { ...NO_CACHE, ...headers };
+    const isCurrent = status === 200 && isKnown(headers['ETag'], message.headers['if-none-match']);
+    return isCurrent
+      ? { code: 304, contentType, body: '', headers: all }
+      : { code: status, contentType, body, headers: all };
   }
 
   async #failure(error: unknown, form: Form, warnings: readonly string[], visit?: Visit): Promise<Reply> {
