@@ -1,5 +1,5 @@
-// Empties a namespace that is being deleted and then finalizes it: every namespaced kind of discovery is deleted, and
-// when nothing is left the "kubernetes" finalizer is removed.
+// Empties a namespace that is being deleted and then finalizes it: its pods go first, then every other namespaced kind of
+// discovery is deleted, and when nothing is left the "kubernetes" finalizer is removed.
 
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
@@ -122,18 +122,12 @@ export class NamespaceController implements Controller {
     if (known === undefined || !isTerminating(known)) return;
     const { client } = this.#context;
     const discovery = await discoverNamespaced(client);
-    const failures: string[] = [];
-    const remaining: Remaining[] = [];
-    await Promise.all(
-      discovery.resources.map(async (resource) => {
-        try {
-          const left = await this.#empty(resource, name);
-          if (left.count > 0) remaining.push(left);
-        } catch (error) {
-          if (!isNotFound(error)) failures.push(`${resource.plural}: ${errorMessage(error)}`);
-        }
-      }),
-    );
+    // As upstream (OrderedNamespaceDeletion): as long as a pod runs, what it may depend on stays, its NetworkPolicies for one.
+    const isPods = ({ apiVersion, plural }: NamespacedResource): boolean => apiVersion === 'v1' && plural === 'pods';
+    const pods = discovery.resources.filter(isPods);
+    const others = discovery.resources.filter((resource) => !isPods(resource));
+    let { remaining, failures } = await this.#emptyAll(pods, name);
+    if (remaining.length === 0 && failures.length === 0) ({ remaining, failures } = await this.#emptyAll(others, name));
     const done = remaining.length === 0 && failures.length === 0 && discovery.failures.length === 0;
     if (done) await this.#finalize(name);
     else {
@@ -141,6 +135,26 @@ export class NamespaceController implements Controller {
       if (failures.length > 0) throw new Error(failures.join('; '));
       this.queue.addAfter(name, RECHECK_MS);
     }
+  }
+
+  /** Deletes all objects of these kinds, at the same time: what remains of them, and why. */
+  async #emptyAll(
+    resources: readonly NamespacedResource[],
+    namespace: string,
+  ): Promise<{ readonly remaining: readonly Remaining[]; readonly failures: readonly string[] }> {
+    const failures: string[] = [];
+    const remaining: Remaining[] = [];
+    await Promise.all(
+      resources.map(async (resource) => {
+        try {
+          const left = await this.#empty(resource, namespace);
+          if (left.count > 0) remaining.push(left);
+        } catch (error) {
+          if (!isNotFound(error)) failures.push(`${resource.plural}: ${errorMessage(error)}`);
+        }
+      }),
+    );
+    return { remaining, failures };
   }
 
   /** Deletes all objects of one kind, and returns what remains. */

@@ -127,6 +127,16 @@ async function isChanged(place: Place): Promise<void> {
   expect(versionOf(await client.get(`${path}?resourceVersion=0`))).toBe(versionOf(await client.get(path)));
 }
 
+/** The fields with what lists have; they may have more. */
+function atLeast(fields: Fields): Fields {
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [
+      key,
+      Array.isArray(value) ? expect.arrayContaining(value.map((one) => expect.objectContaining(one))) : value,
+    ]),
+  );
+}
+
 async function hasStatus(place: Place, status: Fields): Promise<void> {
   const [one] = place.names;
   const path = place.path(one, 'status');
@@ -137,14 +147,13 @@ async function hasStatus(place: Place, status: Fields): Promise<void> {
   expect(at(patched, 'spec')).toEqual(at(before, 'spec'));
   expect(at(await client.get(path), 'metadata', 'uid')).toBe(at(patched, 'metadata', 'uid'));
   const annotations = { ...asFields(at(patched, 'metadata', 'annotations')), updatedstatus: 'true' };
-  const updated = await client.update(path, {
-    ...asFields(patched),
-    metadata: { ...metadataOf(patched), annotations },
-  });
+  // Without a version: the server itself may add a condition meanwhile, as it does to FlowSchemas.
+  const { resourceVersion: _, ...metadata } = metadataOf(patched);
+  const updated = await client.update(path, { ...asFields(patched), metadata: { ...metadata, annotations } });
   expect(at(updated, 'metadata', 'annotations', 'updatedstatus')).toBe('true');
   // The object itself has no say about its status.
   const through = await client.patch(place.path(one), { status: { conditions: null } });
-  expect(at(through, 'status')).toEqual(at(updated, 'status'));
+  expect(at(through, 'status')).toMatchObject(atLeast(status));
 }
 
 async function isScaled(place: Place): Promise<void> {

@@ -264,7 +264,7 @@ describe('namespaces', () => {
     expect(configMap.data?.['ca.crt']).toBe(admin.access.ca);
   });
 
-  it('are emptied and go when they are deleted; a pod that is stopping holds them up', async () => {
+  it('are emptied and go when they are deleted, pods first; a pod that is stopping holds up all else', async () => {
     await makeNamespace('doomed');
     await makePod('doomed', 'p');
     await eventually('the pod to be bound', async () =>
@@ -276,10 +276,6 @@ describe('namespaces', () => {
       metadata: { name: 's' },
     });
     await admin.delete('/api/v1/namespaces/doomed');
-    await eventually('the secret to go', async () => {
-      const { items } = await admin.list(resourcePath('v1', 'secrets', { namespace: 'doomed' }));
-      return items.length === 0 ? true : undefined;
-    });
     const pod = await eventually('the pod to be stopping', async () => {
       const found = await admin.get<Pod>(podPath('doomed', 'p'));
       return found.metadata.deletionTimestamp === undefined ? undefined : found;
@@ -291,6 +287,7 @@ describe('namespaces', () => {
       return condition(found, 'NamespaceContentRemaining')?.status === 'True' ? found : undefined;
     });
     expect(namespace.status?.conditions?.map(({ type }) => type)).toContain('NamespaceContentRemaining');
+    expect((await admin.list(resourcePath('v1', 'secrets', { namespace: 'doomed' }))).items).toHaveLength(1);
     // What an agent does when the pod's containers are gone.
     await admin.delete(podPath('doomed', 'p'), { gracePeriodSeconds: 0, preconditions: { uid: pod.metadata.uid } });
     await eventually('the namespace to go', async () =>

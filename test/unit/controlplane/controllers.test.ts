@@ -212,7 +212,7 @@ describe('NamespaceController', () => {
     expect([client.writes, client.reads]).toEqual([[], 0]);
   });
 
-  it('deletes by collection where it can and one by one where it cannot, then waits for what remains', async () => {
+  it('deletes pods first, the rest when they are gone: by collection where it can, one by one where it cannot', async () => {
     const { client, clock, informers } = start();
     client.objects.set('/api/v1/namespaces/demo/pods', list(one('p')));
     client.objects.set('/api/v1/namespaces/demo/secrets', list(one('s')));
@@ -225,11 +225,12 @@ describe('NamespaceController', () => {
     };
     informers.namespaces.upsert(terminating('demo'));
     await settle();
-    const deletions = client.writes.filter(({ verb }) => verb === 'delete').map(({ path }) => path);
-    expect(deletions.sort()).toEqual(['/api/v1/namespaces/demo/pods', '/api/v1/namespaces/demo/secrets/s']);
+    const deletions = (): string[] => client.writes.filter(({ verb }) => verb === 'delete').map(({ path }) => path);
+    expect(deletions()).toEqual(['/api/v1/namespaces/demo/pods']);
     expect(client.writes.at(-1)).toMatchObject({ verb: 'patch', path: '/api/v1/namespaces/demo/status' });
     client.objects.set('/api/v1/namespaces/demo/pods', list());
     await clock.advance(1000);
+    expect(deletions()).toEqual(['/api/v1/namespaces/demo/pods', '/api/v1/namespaces/demo/secrets/s']);
     expect(client.writes.at(-1)?.path).toBe('/api/v1/namespaces/demo/finalize');
   });
 
