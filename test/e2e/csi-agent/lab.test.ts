@@ -194,7 +194,8 @@ test('the room in a volume is in the node’s stats', async () => {
       const summary: {
         pods: { podRef: { name: string }; volume?: { name: string; usedBytes: number; pvcRef: object }[] }[];
       } = JSON.parse(raw);
-      const found = summary.pods.find(({ podRef }) => podRef.name === 'room')?.volume?.[0];
+      const pod = summary.pods.find(({ podRef }) => podRef.name === 'room');
+      const found = pod?.volume?.find(({ name }) => name === 'v');
       return found !== undefined && found.usedBytes > 4_000_000 ? found : undefined;
     },
     200_000,
