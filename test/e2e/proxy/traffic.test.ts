@@ -4,15 +4,19 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { ServicePort } from 'kubernetes-types/core/v1';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { proxyProgram } from '../../../cli/lab/programs.ts';
 import { resourcePath } from '../../../client/paths.ts';
-import type { EndpointSlice, Service } from '../../../client/types.ts';
+import { Reflector } from '../../../client/reflector.ts';
+import type { EndpointSlice, Pod, Service } from '../../../client/types.ts';
+import { systemClock } from '../../../lib/clock.ts';
 import { type ExecResult, exec, execOk } from '../../../lib/exec.ts';
+import { poll } from '../../../lib/retry.ts';
 import { removeProxyRules } from '../../../proxy/iptables/iptables.ts';
-import { apply, eventually, FOREVER, shellPod } from '../agent/harness.ts';
+import { apply, eventually, FOREVER, isReady, podPath, shellPod } from '../agent/harness.ts';
 import { type PrivateLab, startLab } from '../support/lab.ts';
 
 const NAMESPACE = 'proxied';
@@ -63,6 +67,20 @@ const refused = (address: string): Promise<true> =>
   eventually(`${address} to be refused`, async () =>
     /refused/.test((await tryGet(address)).stderr) ? true : undefined,
   );
+
+/** Whether a connection from the node opens. */
+function opens(address: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: address, port: 80, timeout: 1000 });
+    const end = (isOpen: boolean): void => {
+      socket.destroy();
+      resolve(isOpen);
+    };
+    socket.once('connect', () => end(true));
+    socket.once('error', () => end(false));
+    socket.once('timeout', () => end(false));
+  });
+}
 
 /** Another proxy in place of the lab's. */
 async function startProxy(mode: 'iptables' | 'nftables', ...more: string[]): Promise<void> {
@@ -160,14 +178,51 @@ describe.each(['iptables', 'nftables'] as const)('%s', (mode) => {
     await eventually('both pods', async () => (seen.add(await answers(address)).size === 2 ? true : undefined));
   });
 
-  test('endpoints follow readiness, and a service without any refuses connections', async () => {
-    const address = await addressOf('single');
-    await answers(address);
-    await kubectl('label', 'pod', 'single', 'app=other', '--overwrite');
+  test('endpoints follow a pod’s readiness, and a service without any refuses connections', async () => {
+    const name = `gated-${mode}`;
+    const podsPath = resourcePath('v1', 'pods', { namespace: NAMESPACE });
+    const pod = server(name, name) as { spec: object };
+    await apply(lab, { ...pod, spec: { ...pod.spec, readinessGates: [{ conditionType: 'test/gate' }] } });
+    await kubectl('expose', 'pod', name, '--port=80', '--target-port=8080');
+    const address = await addressOf(name);
+    await eventually('the pod to run', async () =>
+      (await kubectl('get', 'pod', name, '-o', 'jsonpath={.status.phase}')) === 'Running' ? true : undefined,
+    );
     await refused(address);
-    expect((await slicesOf('single')).flatMap(({ endpoints = [] }) => endpoints)).toEqual([]);
-    await kubectl('label', 'pod', 'single', 'app=single', '--overwrite');
-    expect(await answers(address)).toBe('single');
+    const store = new Reflector<Pod>({
+      client: lab.client,
+      path: podsPath,
+      query: { fieldSelector: `metadata.name=${name}` },
+      clock: systemClock,
+    });
+    let changed = 0;
+    store.store.onChange((changes) => {
+      for (const change of changes) {
+        if (change.type === 'modified' && isReady(change.old) !== isReady(change.object)) changed = performance.now();
+      }
+    });
+    const stop = new AbortController();
+    const watching = store.run(stop.signal);
+    await store.store.whenSynced();
+    for (const [status, isOpen] of [
+      ['True', true],
+      ['False', false],
+      ['True', true],
+    ] as const) {
+      const conditions = [{ type: 'test/gate', status }];
+      await lab.client.patch(`${podPath(name, NAMESPACE)}/status`, { status: { conditions } }, 'strategic');
+      // Often: what is printed is to be the time that it takes, not the time between two looks.
+      const look = async (): Promise<boolean> => (await opens(address)) === isOpen;
+      expect(await poll(look, { clock: systemClock, everyMs: 2, limitMs: 60_000 })).toBe(true);
+      const after = Math.round(performance.now() - changed);
+      process.stdout.write(`${mode}: ${isOpen ? 'open' : 'refused'} ${after} ms after the pod’s condition\n`);
+    }
+    stop.abort();
+    await watching;
+    const slices = await slicesOf(name);
+    expect(slices.flatMap(({ endpoints = [] }) => endpoints.map(({ conditions }) => conditions))).toEqual([
+      { ready: true, serving: true, terminating: false },
+    ]);
   });
 
   test('a headless service has endpoints and no rules', async () => {
