@@ -383,7 +383,7 @@ function send({ clock }: AppParts, answer: Reply, request: Request, reply: Respo
   reply.hijack();
   const { code, parts } = answer;
   const isUnread = isBodyUnread(request.raw);
-  const whole = (): string | Buffer => (parts === undefined ? answer.body : Buffer.concat(parts));
+  const whole = (): string | Uint8Array => (parts === undefined ? answer.body : Buffer.concat(parts));
   const length =
     parts === undefined ? Buffer.byteLength(answer.body) : parts.reduce((sum, part) => sum + part.length, 0);
   const isLarge = length > COMPRESSED_FROM;
@@ -410,7 +410,7 @@ function send({ clock }: AppParts, answer: Reply, request: Request, reply: Respo
   reply.raw.writeHead(code, { ...headers, 'content-length': length }).end(body);
 }
 
-function bytesOf(body: string | Buffer): Buffer {
+function bytesOf(body: string | Uint8Array): Uint8Array {
   return typeof body === 'string' ? Buffer.from(body) : body;
 }
 
