@@ -3,7 +3,7 @@
 import type { RuntimeClass } from 'kubernetes-types/node/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
 import { namedTable, text } from './columns.ts';
-import { forbidden, IMMUTABLE, invalid, oneOf, required, syntax } from './field-errors.ts';
+import { forbidden, IMMUTABLE, invalid, oneOf, syntax } from './field-errors.ts';
 import { defineKind, validateLabels } from './metadata.ts';
 import { dns1123Label } from './names.ts';
 import { validateOverhead } from './pods/validate-resources.ts';
@@ -19,10 +19,10 @@ const HIGHEST_USER_PRIORITY = 1_000_000_000;
 function validateRuntimeClass(object: KubeObject): FieldError[] {
   const { handler = '', overhead, scheduling } = runtimeOf(object);
   return [
-    ...(handler === '' ? [required('handler')] : syntax('handler', handler, dns1123Label(handler))),
+    ...syntax('handler', handler, dns1123Label(handler)),
     ...validateOverhead('overhead.podFixed', overhead?.podFixed),
     ...validateLabels('scheduling.nodeSelector', scheduling?.nodeSelector),
-    ...validateTolerations('scheduling.tolerations', scheduling?.tolerations ?? []),
+    ...validateTolerations('scheduling.tolerations.tolerations', scheduling?.tolerations ?? []),
   ];
 }
 
@@ -35,12 +35,13 @@ export const runtimeclasses = defineKind({
   namespaced: false,
   subresources: [],
   schema: 'io.k8s.api.node.v1.RuntimeClass',
+  updateMeta: ['rules', 'create', 'update', 'own'],
   strategy: {
     validateCreate: validateRuntimeClass,
     validateUpdate: (object, old) =>
       runtimeOf(object).handler === runtimeOf(old).handler
-        ? validateRuntimeClass(object)
-        : [invalid('handler', runtimeOf(object).handler, IMMUTABLE), ...validateRuntimeClass(object)],
+        ? []
+        : [invalid('handler', runtimeOf(object).handler, IMMUTABLE)],
     table: namedTable([text('Handler', 'The runtime configuration that the node uses.')], (object) => [
       runtimeOf(object).handler ?? '',
     ]),
@@ -75,6 +76,9 @@ export const priorityclasses = defineKind({
   strategy: {
     applyDefaults: (object) => {
       priorityOf(object).preemptionPolicy ??= 'PreemptLowerPriority';
+    },
+    prepareForCreate: (object) => {
+      object.metadata.generation = 1;
     },
     validateCreate: validatePriorityClass,
     validateUpdate: (object, old) => {

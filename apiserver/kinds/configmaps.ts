@@ -41,7 +41,7 @@ function validateUpdate(object: KubeObject, old: KubeObject): FieldError[] {
       if (!sameJson(now[field] ?? {}, before[field] ?? {})) errors.push(forbidden(field, locked));
     }
   }
-  return errors.concat(validate(object));
+  return errors;
 }
 
 export const configmaps = defineKind({
@@ -54,6 +54,7 @@ export const configmaps = defineKind({
   namespaced: true,
   subresources: [],
   schema: 'io.k8s.api.core.v1.ConfigMap',
+  updateMeta: ['update', 'own', 'rules', 'create'],
   strategy: {
     validateCreate: validate,
     validateUpdate,

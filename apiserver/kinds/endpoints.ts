@@ -3,11 +3,22 @@
 import type { Endpoints } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { namedTable, text } from './columns.ts';
-import { addErrors, IMMUTABLE, invalid, oneOf, optionalOneOf, required, syntax, tooMany } from './field-errors.ts';
-import { defineKind } from './metadata.ts';
-import { dns1123Label, dns1123Subdomain, ipAddress, isIPv4, isIPv6, portNumber } from './names.ts';
+import {
+  addErrors,
+  duplicate,
+  IMMUTABLE,
+  invalid,
+  notSupported,
+  oneOf,
+  required,
+  syntax,
+  tooMany,
+} from './field-errors.ts';
+import { defineKind, validateLabels } from './metadata.ts';
+import { dns1123Label, dns1123Subdomain, isIPv6, labelValue, portNumber, qualifiedName } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
-import { as } from './shapes.ts';
+import { as, type Of } from './shapes.ts';
+import { endpointAddress, legacyAddress, looseAddress, strictAddress } from './shared/addresses.ts';
 
 const of = (object: KubeObject) => as<Endpoints>(object, 'Endpoints');
 const sliceOf = (object: KubeObject) => as<EndpointSlice>(object, 'EndpointSlice');
@@ -29,7 +40,13 @@ function validateEndpoints(object: KubeObject): FieldError[] {
       ['notReadyAddresses', notReadyAddresses],
     ] as const) {
       for (const [place, address] of entries.entries()) {
-        addErrors(errors, syntax(`${at}.${list}[${place}].ip`, address.ip ?? '', ipAddress(address.ip ?? '')));
+        const { ip = '', hostname = '', nodeName } = address;
+        const field = `${at}.${list}[${place}]`;
+        addErrors(errors, syntax(`${field}.ip`, ip, looseAddress(ip)));
+        if (hostname !== '') addErrors(errors, syntax(`${field}.hostname`, hostname, dns1123Label(hostname)));
+        if (nodeName !== undefined)
+          addErrors(errors, syntax(`${field}.nodeName`, nodeName, dns1123Subdomain(nodeName)));
+        addErrors(errors, syntax(`${field}.ip`, ip, endpointAddress(ip)));
       }
     }
     for (const [place, port] of ports.entries()) {
@@ -39,6 +56,9 @@ function validateEndpoints(object: KubeObject): FieldError[] {
         addErrors(errors, syntax(`${field}.name`, port.name, dns1123Label(port.name ?? '')));
       addErrors(errors, syntax(`${field}.port`, port.port ?? 0, portNumber(port.port ?? 0)));
       addErrors(errors, oneOf(`${field}.protocol`, port.protocol, PROTOCOLS));
+      if (port.appProtocol !== undefined) {
+        addErrors(errors, syntax(`${field}.appProtocol`, port.appProtocol, qualifiedName(port.appProtocol)));
+      }
     }
   }
   return errors;
@@ -71,12 +91,12 @@ export const endpoints = defineKind({
   namespaced: true,
   subresources: [],
   schema: 'io.k8s.api.core.v1.Endpoints',
+  updateMeta: ['update', 'rules', 'create'],
   strategy: {
     applyDefaults: (object) => {
       for (const subset of of(object).subsets ?? []) for (const port of subset.ports ?? []) port.protocol ??= 'TCP';
     },
     validateCreate: validateEndpoints,
-    validateUpdate: validateEndpoints,
     table: namedTable([text('Endpoints', 'Addresses and ports that traffic goes to.')], (object) => [
       endpointsColumn(object),
     ]),
@@ -86,27 +106,80 @@ export const endpoints = defineKind({
 function validateSlice(object: KubeObject): FieldError[] {
   const slice = sliceOf(object);
   const errors = oneOf('addressType', slice.addressType, ['FQDN', 'IPv4', 'IPv6']);
-  for (const [index, endpoint] of (slice.endpoints ?? []).entries()) {
-    const at = `endpoints[${index}].addresses`;
-    const addresses = endpoint.addresses ?? [];
-    if (addresses.length === 0) errors.push(required(at, 'must contain at least 1 address'));
-    if (addresses.length > MAX_ADDRESSES) errors.push(tooMany(at, addresses.length, MAX_ADDRESSES));
-    for (const [place, address] of addresses.entries()) {
-      addErrors(errors, syntax(`${at}[${place}]`, address, addressErrors(slice.addressType, address)));
-    }
-  }
-  for (const [index, port] of (slice.ports ?? []).entries()) {
-    const name = port.name ?? '';
-    if (name !== '') addErrors(errors, syntax(`ports[${index}].name`, name, dns1123Label(name)));
-    addErrors(errors, optionalOneOf(`ports[${index}].protocol`, port.protocol, PROTOCOLS));
-  }
-  return errors;
+  return errors.concat(validateSlicePorts(slice.ports ?? []), validateSliceEndpoints(slice));
 }
 
-function addressErrors(type: string | undefined, address: string): string[] {
-  if (type === 'IPv4') return isIPv4(address) ? [] : ['must be a valid IPv4 address'];
-  if (type === 'IPv6') return isIPv6(address) ? [] : ['must be a valid IPv6 address'];
-  return type === 'FQDN' ? dns1123Subdomain(address) : [];
+type Slice = Of<EndpointSlice>;
+
+function validateSlicePorts(ports: NonNullable<Slice['ports']>): FieldError[] {
+  if (ports.length > MAX_PORTS) return [tooMany('ports', ports.length, MAX_PORTS)];
+  const names = new Set<string>();
+  return ports.flatMap(({ name = '', protocol, appProtocol }, index) => {
+    const at = `ports[${index}]`;
+    const errors = name === '' ? [] : syntax(`${at}.name`, name, dns1123Label(name));
+    if (names.has(name)) errors.push(duplicate(`${at}.name`, name));
+    names.add(name);
+    if (protocol === undefined) errors.push(required(`${at}.protocol`));
+    else if (!PROTOCOLS.includes(protocol)) errors.push(notSupported(`${at}.protocol`, protocol, PROTOCOLS));
+    if (appProtocol === undefined) return errors;
+    return errors.concat(syntax(`${at}.appProtocol`, appProtocol, qualifiedName(appProtocol)));
+  });
+}
+
+function validateSliceEndpoints({ addressType, endpoints: list = [] }: Slice): FieldError[] {
+  if (list.length > MAX_ENDPOINTS) return [tooMany('endpoints', list.length, MAX_ENDPOINTS)];
+  return list.flatMap((endpoint, index) => {
+    const at = `endpoints[${index}]`;
+    const { addresses = [], nodeName, hostname, deprecatedTopology: topology = {} } = endpoint;
+    const errors: FieldError[] = [];
+    if (addresses.length === 0) errors.push(required(`${at}.addresses`, 'must contain at least 1 address'));
+    if (addresses.length > MAX_ADDRESSES) errors.push(tooMany(`${at}.addresses`, addresses.length, MAX_ADDRESSES));
+    for (const [place, address] of addresses.entries()) {
+      addErrors(errors, validateSliceAddress(`${at}.addresses`, place, address, addressType));
+    }
+    if (nodeName !== undefined) addErrors(errors, syntax(`${at}.nodeName`, nodeName, dns1123Subdomain(nodeName)));
+    const labels = Object.keys(topology).length;
+    if (labels > MAX_TOPOLOGY) errors.push(tooMany(`${at}.deprecatedTopology`, labels, MAX_TOPOLOGY));
+    addErrors(errors, validateLabels(`${at}.deprecatedTopology`, topology));
+    if (hostname !== undefined) addErrors(errors, syntax(`${at}.hostname`, hostname, dns1123Label(hostname)));
+    const zones = endpoint.hints?.forZones ?? [];
+    if (zones.length > MAX_ZONES) return errors.concat(tooMany(`${at}.hints.forZones`, zones.length, MAX_ZONES));
+    const names = new Set<string>();
+    for (const [place, { name = '' }] of zones.entries()) {
+      const field = `${at}.hints.forZones[${place}].name`;
+      if (names.has(name)) errors.push(duplicate(field, name));
+      names.add(name);
+      addErrors(errors, syntax(field, name, labelValue(name)));
+    }
+    return errors;
+  });
+}
+
+const MAX_PORTS = 20_000;
+const MAX_ENDPOINTS = 1000;
+const MAX_TOPOLOGY = 16;
+const MAX_ZONES = 8;
+
+/** IPv4 addresses may be written as they once were; IPv6 addresses only in their canonical form. */
+function validateSliceAddress(field: string, place: number, address: string, type: string | undefined): FieldError[] {
+  const at = `${field}[${place}]`;
+  if (type === 'FQDN') return syntax(at, address, fullyQualified(address));
+  if (type !== 'IPv4' && type !== 'IPv6') return [];
+  const wrong = type === 'IPv4' ? looseAddress(address) : strictAddress(address);
+  if (wrong.length > 0) return syntax(at, address, wrong);
+  const other = legacyAddress(address)?.family !== (type === 'IPv4' ? 4 : 6);
+  return [
+    ...(other ? [invalid(field, address, `must be an ${type} address`)] : []),
+    ...syntax(at, address, endpointAddress(address)),
+  ];
+}
+
+function fullyQualified(name: string): string[] {
+  if (name === '') return [];
+  const bare = name.replace(/\.$/, '');
+  const errors = dns1123Subdomain(bare);
+  if (errors.length > 0) return errors;
+  return bare.includes('.') ? [] : ['should be a domain with at least two segments separated by dots'];
 }
 
 export const endpointslices = defineKind({
@@ -118,7 +191,9 @@ export const endpointslices = defineKind({
   namespaced: true,
   subresources: [],
   schema: 'io.k8s.api.discovery.v1.EndpointSlice',
+  updateMeta: ['rules', 'create', 'own'],
   strategy: {
+    countsGenerations: true,
     applyDefaults: (object) => {
       for (const port of sliceOf(object).ports ?? []) {
         port.name ??= '';
@@ -127,7 +202,6 @@ export const endpointslices = defineKind({
     },
     validateCreate: validateSlice,
     validateUpdate: (object, old) => [
-      ...validateSlice(object),
       ...(sliceOf(object).addressType === sliceOf(old).addressType
         ? []
         : [invalid('addressType', sliceOf(object).addressType, IMMUTABLE)]),

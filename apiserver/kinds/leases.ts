@@ -31,9 +31,10 @@ export const leases = defineKind({
   namespaced: true,
   subresources: [],
   schema: 'io.k8s.api.coordination.v1.Lease',
+  standardFinalizers: false,
+  updateMeta: ['rules', 'create', 'update', 'create'],
   strategy: {
     validateCreate: validate,
-    validateUpdate: validate,
     table: namedTable([text('Holder', 'The identity that holds the lease.')], (object) => [
       of(object).spec?.holderIdentity ?? '',
     ]),

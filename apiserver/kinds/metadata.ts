@@ -8,19 +8,25 @@ import type { FieldError, KubeObject, KubeObjectMeta, ResourceKind } from './res
 
 const MAX_ANNOTATIONS_BYTES = 256 * 1024;
 
-/** Part of the rules of an update: those of a new object's metadata, and those of a change of it. */
-type MetaPart = 'rules' | 'update';
+/**
+ * Part of the rules of an update: those of a new object's metadata ("rules") and those of a change of it ("update"), those
+ * of the kind for a new object ("create") and for a change ("own").
+ */
+type UpdatePart = 'rules' | 'update' | 'create' | 'own';
 
 /** A row before the metadata rules are put in front; `nameRule` defaults to DNS subdomain. */
 export type KindDefinition = Omit<ResourceKind, 'strategy'> & {
   readonly strategy?: ResourceKind['strategy'];
   readonly nameRule?: NameRule;
-  /** What stands in front of the kind's own rules of an update, after the rules that every kind has. Default: "update". */
-  readonly updateMeta?: readonly MetaPart[];
+  /**
+   * The rules of an update after those that every kind has, in upstream's order, where they may come twice. "own" comes
+   * last where it is not named. Default: "update", "own".
+   */
+  readonly updateMeta?: readonly UpdatePart[];
   /** The same for its status. Default: "update". */
-  readonly statusMeta?: readonly MetaPart[];
+  readonly statusMeta?: readonly UpdatePart[];
   /** The same for updates through other subresources. Default: "update". */
-  readonly subresourceMeta?: readonly MetaPart[];
+  readonly subresourceMeta?: readonly UpdatePart[];
   /** Of the old kinds: a finalizer without a domain is one of Kubernetes' own. Default: true. */
   readonly standardFinalizers?: boolean;
 };
@@ -35,18 +41,18 @@ export function defineKind({
   standardFinalizers = true,
   ...row
 }: KindDefinition): ResourceKind {
-  const updateRules = (parts: readonly MetaPart[], own: ResourceKind['strategy']['validateUpdate']) => {
+  const updateRules = (parts: readonly UpdatePart[], own: ResourceKind['strategy']['validateUpdate']) => {
+    const ordered: readonly UpdatePart[] = parts.includes('own') ? parts : [...parts, 'own'];
     return (object: KubeObject, old: KubeObject): FieldError[] => {
       const errors = commonUpdateRules(object, old, row.namespaced);
-      for (const part of parts) {
-        addErrors(
-          errors,
-          part === 'update'
-            ? validateObjectMetaUpdate(object, old, standardFinalizers)
-            : validateObjectMeta(object.metadata, row.namespaced, nameRule, standardFinalizers),
-        );
-      }
-      return errors.concat(own?.(object, old) ?? []);
+      const rules: Readonly<Record<UpdatePart, () => readonly FieldError[]>> = {
+        update: () => validateObjectMetaUpdate(object, old, standardFinalizers),
+        rules: () => validateObjectMeta(object.metadata, row.namespaced, nameRule, standardFinalizers),
+        create: () => strategy.validateCreate?.(object) ?? [],
+        own: () => own?.(object, old) ?? [],
+      };
+      for (const part of ordered) addErrors(errors, rules[part]());
+      return errors;
     };
   };
   const subresources = Object.entries(strategy.validateSubresource ?? {}).map(([name, own]) => [

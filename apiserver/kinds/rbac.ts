@@ -109,12 +109,11 @@ function validateBinding({ roleRef = {}, subjects = [] }: AnyBinding, namespaced
   );
 }
 
-function validateBindingUpdate(binding: AnyBinding, old: AnyBinding, namespaced: boolean): FieldError[] {
-  const errors = validateBinding(binding, namespaced);
-  if (sameJson(binding.roleRef, old.roleRef)) return errors;
+function validateBindingUpdate(binding: AnyBinding, old: AnyBinding): FieldError[] {
+  if (sameJson(binding.roleRef, old.roleRef)) return [];
   // Upstream prints the fields as Go names them.
   const { apiGroup: APIGroup = '', kind: Kind = '', name: Name = '' } = binding.roleRef ?? {};
-  return [...errors, invalid('roleRef', { APIGroup, Kind, Name }, 'cannot change roleRef')];
+  return [invalid('roleRef', { APIGroup, Kind, Name }, 'cannot change roleRef')];
 }
 
 function defaultBinding(binding: AnyBinding): void {
@@ -165,7 +164,7 @@ function grantBinding(of: (object: KubeObject) => AnyBinding): NonNullable<Resou
 }
 
 function roleStrategy(plural: RoleWrite['plural'], validate: (object: KubeObject) => FieldError[]) {
-  return { applyCaller: grantRole(plural), validateCreate: validate, validateUpdate: validate };
+  return { applyCaller: grantRole(plural), validateCreate: validate };
 }
 
 function bindingStrategy(of: (object: KubeObject) => AnyBinding, namespaced: boolean) {
@@ -173,7 +172,7 @@ function bindingStrategy(of: (object: KubeObject) => AnyBinding, namespaced: boo
     applyDefaults: (object: KubeObject) => defaultBinding(of(object)),
     applyCaller: grantBinding(of),
     validateCreate: (object: KubeObject) => validateBinding(of(object), namespaced),
-    validateUpdate: (object: KubeObject, old: KubeObject) => validateBindingUpdate(of(object), of(old), namespaced),
+    validateUpdate: (object: KubeObject, old: KubeObject) => validateBindingUpdate(of(object), of(old)),
     table: bindingTable(of),
   };
 }
@@ -199,7 +198,13 @@ function bindingTable(of: (object: KubeObject) => AnyBinding) {
   );
 }
 
-const COMMON = { group: GROUP, version: 'v1', subresources: [], nameRule: pathSegment } as const;
+const COMMON = {
+  group: GROUP,
+  version: 'v1',
+  subresources: [],
+  nameRule: pathSegment,
+  updateMeta: ['rules', 'create', 'rules', 'create', 'update', 'own'],
+} as const;
 
 const ROLE_TABLE: NonNullable<ResourceStrategy['table']> = {
   columns: [

@@ -80,7 +80,7 @@ function validateUpdate(object: KubeObject, old: KubeObject): FieldError[] {
     if (now.immutable !== true) errors.push(forbidden('immutable', locked));
     if (!sameJson(now.data ?? {}, before.data ?? {})) errors.push(forbidden('data', locked));
   }
-  return errors.concat(validate(object));
+  return errors;
 }
 
 /** stringData is for writing only. */
@@ -102,6 +102,7 @@ export const secrets = defineKind({
   namespaced: true,
   subresources: [],
   schema: 'io.k8s.api.core.v1.Secret',
+  updateMeta: ['update', 'own', 'rules', 'create'],
   strategy: {
     applyDefaults: (object) => {
       const secret = of(object);

@@ -15,6 +15,7 @@ export const serviceaccounts = defineKind({
   namespaced: true,
   subresources: ['token'],
   schema: 'io.k8s.api.core.v1.ServiceAccount',
+  updateMeta: ['update', 'rules'],
   strategy: {
     table: namedTable(
       [{ name: 'Secrets', type: 'string', description: 'Secrets that pods running as this account may use.' }],

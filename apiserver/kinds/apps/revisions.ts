@@ -35,13 +35,13 @@ export const controllerrevisions = defineKind({
   singular: 'controllerrevision',
   subresources: [],
   schema: 'io.k8s.api.apps.v1.ControllerRevision',
+  updateMeta: ['update', 'rules', 'create', 'own'],
   strategy: {
     applyDefaults: (object) => {
       of(object).revision ??= 0;
     },
     validateCreate: (object) => allOf(nonNegative('revision', of(object).revision), validateData(object['data'])),
-    validateUpdate: (object, old) =>
-      allOf(nonNegative('revision', of(object).revision), validateImmutable('data', object['data'], old['data'])),
+    validateUpdate: (object, old) => validateImmutable('data', object['data'], old['data']),
     table: namedTable(
       [
         text('Controller', 'Controller of the object'),

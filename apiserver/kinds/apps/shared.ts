@@ -41,7 +41,7 @@ export function validateSelector(spec: Workload, kind: string): FieldError[] {
 export function validateSelected(spec: Workload, template = spec.template): FieldError[] {
   const { selector } = spec;
   const labels = template?.metadata?.labels;
-  if (selector === undefined || isEmptySelector(selector) || matchesSelector(selector, labels)) return [];
+  if (selector !== undefined && (isEmptySelector(selector) || matchesSelector(selector, labels))) return [];
   return [invalid('spec.template.metadata.labels', labels ?? null, '`selector` does not match template `labels`')];
 }
 

@@ -111,6 +111,7 @@ export const ipaddresses = defineKind({
   namespaced: false,
   subresources: [],
   schema: 'io.k8s.api.networking.v1.IPAddress',
+  updateMeta: ['rules', 'create', 'update', 'own'],
   nameRule: strictAddress,
   strategy: {
     validateCreate: validateParent,

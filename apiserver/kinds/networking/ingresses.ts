@@ -200,6 +200,7 @@ export const ingresses = defineKind({
   namespaced: true,
   subresources: ['status'],
   schema: 'io.k8s.api.networking.v1.Ingress',
+  updateMeta: ['update', 'rules', 'own'],
   strategy: {
     applyDefaults: (object) => {
       of(object).spec ??= {};
@@ -271,6 +272,7 @@ export const ingressclasses = defineKind({
   namespaced: false,
   subresources: [],
   schema: 'io.k8s.api.networking.v1.IngressClass',
+  updateMeta: ['update', 'own', 'rules', 'create'],
   strategy: {
     countsGenerations: true,
     applyDefaults: (object) => {
@@ -280,13 +282,10 @@ export const ingressclasses = defineKind({
     },
     validateCreate: validateClass,
     validateUpdate: (object, old) =>
-      allOf(
-        validateImmutable(
-          'spec.controller',
-          classOf(object).spec?.controller ?? '',
-          classOf(old).spec?.controller ?? '',
-        ),
-        validateClass(object),
+      validateImmutable(
+        'spec.controller',
+        classOf(object).spec?.controller ?? '',
+        classOf(old).spec?.controller ?? '',
       ),
     table: namedTable(
       [

@@ -127,6 +127,7 @@ export const networkpolicies = defineKind({
   namespaced: true,
   subresources: [],
   schema: 'io.k8s.api.networking.v1.NetworkPolicy',
+  updateMeta: ['rules', 'create', 'update', 'own'],
   strategy: {
     countsGenerations: true,
     applyDefaults,

@@ -43,6 +43,8 @@ export const poddisruptionbudgets = defineKind({
   namespaced: true,
   subresources: ['status'],
   schema: 'io.k8s.api.policy.v1.PodDisruptionBudget',
+  updateMeta: [],
+  statusMeta: [],
   strategy: {
     applyDefaults: (object) => {
       of(object).spec ??= {};

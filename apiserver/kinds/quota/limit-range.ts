@@ -163,12 +163,12 @@ export const limitranges = defineKind({
   namespaced: true,
   subresources: [],
   schema: 'io.k8s.api.core.v1.LimitRange',
+  updateMeta: ['rules', 'create'],
   strategy: {
     applyDefaults: (object) => {
       for (const item of of(object).spec?.limits ?? []) defaultItem(item);
     },
     validateCreate: validate,
-    validateUpdate: validate,
     table: {
       columns: [
         NAME_COLUMN,

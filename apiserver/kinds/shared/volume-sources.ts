@@ -13,11 +13,8 @@ export function requireTexts<T extends object>(
   source: T,
   names: readonly (keyof T & string)[],
 ): FieldError[] {
-  const fields = new Map<string, unknown>(Object.entries(source));
-  return names.flatMap((name) => {
-    const value = fields.get(name);
-    return value === undefined || value === '' ? [required(`${field}.${name}`)] : [];
-  });
+  const values = new Map<string, unknown>(Object.entries(source));
+  return names.flatMap((name) => ((values.get(name) ?? '') === '' ? [required(`${field}.${name}`)] : []));
 }
 
 const HOST_PATH_TYPES = [

@@ -40,6 +40,7 @@ export const volumeattributesclasses = defineKind({
   namespaced: false,
   subresources: [],
   schema: 'io.k8s.api.storage.v1.VolumeAttributesClass',
+  updateMeta: ['rules', 'create', 'update', 'own'],
   strategy: {
     validateCreate: validate,
     validateUpdate: (object, old) => {
@@ -47,7 +48,7 @@ export const volumeattributesclasses = defineKind({
         sameJson(of(object)[field] ?? {}, of(old)[field] ?? {})
           ? []
           : [forbidden(field, `updates to ${field} are forbidden.`)];
-      return allOf(fixed('driverName'), fixed('parameters'), validate(object));
+      return allOf(fixed('driverName'), fixed('parameters'));
     },
     table: namedTable([text('DriverName', 'The CSI driver that the class is for.')], (object) => [
       of(object).driverName ?? '',

@@ -5,11 +5,13 @@ import type { PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import { parseQuantity } from '../../../lib/quantity.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import { namedTable, text } from '../columns.ts';
-import { forbidden, IMMUTABLE, invalid, optionalOneOf } from '../field-errors.ts';
-import { defineKind } from '../metadata.ts';
+import { addErrors, forbidden, IMMUTABLE, invalid, optionalOneOf } from '../field-errors.ts';
+import { defineKind, validateObjectMeta, validateObjectMetaUpdate } from '../metadata.ts';
+import { dns1123Subdomain } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Of } from '../shapes.ts';
-import { type ClaimSpec, validateClaimSpec } from './claim-spec.ts';
+import { validateLabelSelector } from '../shared/selectors.ts';
+import { type ClaimOptions, type ClaimSpec, validateClaimSpec } from './claim-spec.ts';
 import { CLASS_ANNOTATION, orUnset, shortModes } from './shared.ts';
 
 type Claim = Of<PersistentVolumeClaim>;
@@ -39,9 +41,21 @@ function requested(claim: Claim): string {
   return claim.spec?.resources?.requests?.['storage'] ?? '0';
 }
 
+/** What was stored before it was validated stays valid. */
+function optionsOf(spec: ClaimSpec): ClaimOptions {
+  return {
+    anyGroup: spec.dataSource?.apiGroup !== undefined || spec.dataSourceRef?.apiGroup !== undefined,
+    anyValue: spec.selector !== undefined && validateLabelSelector('', spec.selector).length > 0,
+  };
+}
+
 function validateUpdate(object: KubeObject, old: KubeObject): FieldError[] {
   const [claim, before] = [of(object), of(old)];
-  const errors = validateClaimSpec('spec', claim.spec ?? {});
+  const options = optionsOf(before.spec ?? {});
+  const errors = validateClaimSpec('spec', claim.spec ?? {}, options);
+  addErrors(errors, validateObjectMetaUpdate(object, old));
+  addErrors(errors, validateObjectMeta(object.metadata, true, dns1123Subdomain));
+  addErrors(errors, validateClaimSpec('spec', claim.spec ?? {}, options));
   const [now, was] = [structuredClone(claim.spec ?? {}), structuredClone(before.spec ?? {})];
   // Binding, and the class that came after the claim.
   if ((was.volumeName ?? '') === '') now.volumeName = was.volumeName;
@@ -63,7 +77,7 @@ function validateUpdate(object: KubeObject, old: KubeObject): FieldError[] {
     errors.push(forbidden('spec.resources.requests.storage', 'field can not be less than status.capacity'));
   }
   if (claim.spec?.volumeMode !== before.spec?.volumeMode) {
-    errors.push(invalid('spec.volumeMode', claim.spec?.volumeMode, IMMUTABLE));
+    errors.push(invalid('volumeMode', claim.spec?.volumeMode, IMMUTABLE));
   }
   const [annotation, wasAnnotation] = [claim, before].map((one) => one.metadata.annotations?.[CLASS_ANNOTATION] ?? '');
   if (annotation !== wasAnnotation && !(wasAnnotation !== '' && claim.spec?.storageClassName === wasAnnotation)) {
@@ -95,11 +109,15 @@ export const persistentvolumeclaims = defineKind({
   namespaced: true,
   subresources: ['status'],
   schema: 'io.k8s.api.core.v1.PersistentVolumeClaim',
+  updateMeta: ['rules', 'own'],
   strategy: {
     countsGenerations: false,
     applyDefaults: (object) => {
       const { spec } = of(object);
       if (spec !== undefined) defaultClaimSpec(spec);
+      const claim = of(object);
+      claim.status ??= {};
+      claim.status.phase ??= 'Pending';
     },
     prepareForCreate: (object) => {
       of(object).status = { phase: 'Pending' };

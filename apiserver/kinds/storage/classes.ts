@@ -43,7 +43,7 @@ function validateClassUpdate(object: KubeObject, old: KubeObject): FieldError[] 
   if (now.volumeBindingMode !== before.volumeBindingMode) {
     errors.push(invalid('volumeBindingMode', now.volumeBindingMode, IMMUTABLE));
   }
-  return errors.concat(validateTopologies('allowedTopologies', now.allowedTopologies));
+  return errors;
 }
 
 const classTable = namedTable(
@@ -69,6 +69,7 @@ export const storageclasses = defineKind({
   namespaced: false,
   subresources: [],
   schema: 'io.k8s.api.storage.v1.StorageClass',
+  updateMeta: ['rules', 'create', 'update', 'own'],
   strategy: {
     applyDefaults: (object) => {
       const storageClass = classOf(object);
@@ -112,11 +113,12 @@ export const csistoragecapacities = defineKind({
   namespaced: true,
   subresources: [],
   schema: 'io.k8s.api.storage.v1.CSIStorageCapacity',
+  updateMeta: ['rules', 'create', 'update', 'own'],
   strategy: {
     validateCreate: validateCapacity,
     validateUpdate: (object, old) => {
       const [now, before] = [capacityOf(object), capacityOf(old)];
-      const errors = validateCapacity(object);
+      const errors: FieldError[] = [];
       if (!sameJson(now.nodeTopology, before.nodeTopology)) {
         errors.push(invalid('nodeTopology', now.nodeTopology, IMMUTABLE));
       }

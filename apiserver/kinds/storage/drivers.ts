@@ -7,10 +7,11 @@ import { namedTable, text } from '../columns.ts';
 import {
   addErrors,
   duplicate,
+  forbidden,
   IMMUTABLE,
   invalid,
   nonNegative,
-  oneOf,
+  notSupported,
   optionalOneOf,
   required,
   syntax,
@@ -32,7 +33,7 @@ const nodeOf = (object: KubeObject) => as<CSINode>(object, 'CSINode');
 const attachmentOf = (object: KubeObject) => as<VolumeAttachment>(object, 'VolumeAttachment');
 
 const FS_GROUP_POLICIES = ['File', 'None', 'ReadWriteOnceWithFSType'];
-const LIFECYCLE_MODES = ['Ephemeral', 'Persistent'];
+const LIFECYCLE_MODES = ['Persistent', 'Ephemeral'];
 const MIN_UPDATE_SECONDS = 10;
 const MIN_TOKEN_SECONDS = 600;
 const MAX_NODE_ID_BYTES = 192;
@@ -56,7 +57,7 @@ function validateDriver(object: KubeObject): FieldError[] {
   const errors = validateDriverName('metadata.name', object.metadata.name);
   addErrors(errors, optionalOneOf('spec.fsGroupPolicy', spec.fsGroupPolicy, FS_GROUP_POLICIES));
   for (const mode of spec.volumeLifecycleModes ?? []) {
-    addErrors(errors, oneOf('spec.volumeLifecycleModes', mode, LIFECYCLE_MODES));
+    if (!LIFECYCLE_MODES.includes(mode)) errors.push(notSupported('spec.volumeLifecycleModes', mode, LIFECYCLE_MODES));
   }
   const audiences = new Set<string>();
   for (const [index, { audience = '', expirationSeconds }] of (spec.tokenRequests ?? []).entries()) {
@@ -96,9 +97,12 @@ function validateDriver(object: KubeObject): FieldError[] {
 
 function validateDriverUpdate(object: KubeObject, old: KubeObject): FieldError[] {
   const [now, before] = [driverOf(object).spec ?? {}, driverOf(old).spec ?? {}];
-  const errors = validateDriver(object);
+  const errors: FieldError[] = [];
   for (const field of ['attachRequired', 'volumeLifecycleModes'] as const) {
-    if (!sameJson(now[field], before[field])) errors.push(invalid(`spec.${field}`, now[field], IMMUTABLE));
+    if (!sameJson(now[field], before[field]))
+      errors.push(
+        invalid(field === 'attachRequired' ? 'spec.attachedRequired' : `spec.${field}`, now[field], IMMUTABLE),
+      );
   }
   return errors;
 }
@@ -112,6 +116,7 @@ export const csidrivers = defineKind({
   namespaced: false,
   subresources: [],
   schema: 'io.k8s.api.storage.v1.CSIDriver',
+  updateMeta: ['update', 'create', 'own'],
   strategy: {
     applyDefaults: defaultDriver,
     validateCreate: validateDriver,
@@ -186,12 +191,12 @@ function validateNode(object: KubeObject): FieldError[] {
 /** A driver's entry stays as it is while it is there, but for how many volumes fit. */
 function validateNodeUpdate(object: KubeObject, old: KubeObject): FieldError[] {
   const before = new Map((nodeOf(old).spec?.drivers ?? []).map((driver) => [driver.name, driver]));
-  const errors = validateNode(object);
-  for (const [index, driver] of (nodeOf(object).spec?.drivers ?? []).entries()) {
+  const errors: FieldError[] = [];
+  for (const driver of nodeOf(object).spec?.drivers ?? []) {
     const was = before.get(driver.name);
     if (was === undefined) continue;
     const same = was.nodeID === driver.nodeID && sameJson(was.topologyKeys ?? [], driver.topologyKeys ?? []);
-    if (!same) errors.push(invalid(`spec.drivers[${index}]`, driver, IMMUTABLE));
+    if (!same) errors.push(invalid('spec.drivers', driver, IMMUTABLE));
   }
   return errors;
 }
@@ -205,6 +210,7 @@ export const csinodes = defineKind({
   namespaced: false,
   subresources: [],
   schema: 'io.k8s.api.storage.v1.CSINode',
+  updateMeta: ['rules', 'create', 'own'],
   strategy: {
     validateCreate: validateNode,
     validateUpdate: validateNodeUpdate,
@@ -225,12 +231,11 @@ function validateAttachment(object: KubeObject): FieldError[] {
   const { attacher, nodeName = '', source = {} } = attachmentOf(object).spec ?? {};
   const { inlineVolumeSpec, persistentVolumeName } = source;
   const errors = validateDriverName('spec.attacher', attacher);
-  addErrors(
-    errors,
-    nodeName === '' ? [required('spec.nodeName')] : syntax('spec.nodeName', nodeName, dns1123Subdomain(nodeName)),
-  );
+  addErrors(errors, syntax('spec.nodeName', nodeName, dns1123Subdomain(nodeName)));
   if ((inlineVolumeSpec === undefined) === (persistentVolumeName === undefined)) {
-    errors.push(required('spec.source', 'must specify exactly one of inlineVolumeSpec and persistentVolumeName'));
+    const neither = inlineVolumeSpec === undefined;
+    const why = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName';
+    errors.push(neither ? required('spec.source', why) : forbidden('spec.source', why));
   } else if (persistentVolumeName === '') {
     errors.push(required('spec.source.persistentVolumeName', 'must specify non empty persistentVolumeName'));
   } else if (inlineVolumeSpec !== undefined) {
@@ -264,7 +269,9 @@ export const volumeattachments = defineKind({
   namespaced: false,
   subresources: ['status'],
   schema: 'io.k8s.api.storage.v1.VolumeAttachment',
+  updateMeta: ['rules', 'create', 'rules', 'create', 'own'],
   strategy: {
+    countsGenerations: false,
     resetFields: { '': [['status']], status: [['metadata'], ['spec']] },
     prepareForCreate: (object) => {
       attachmentOf(object).status = { attached: false };

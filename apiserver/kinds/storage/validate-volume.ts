@@ -54,10 +54,9 @@ export function validateVolumeSpec(field: string, spec: VolumeSpec, { inline = f
 
 function validateCapacity(field: string, capacity: VolumeSpec['capacity']): FieldError[] {
   const entries = Object.entries(capacity ?? {});
-  if (entries.length === 0) return [required(field)];
-  const errors: FieldError[] = [];
+  const errors: FieldError[] = entries.length === 0 ? [required(field)] : [];
   if (capacity?.['storage'] === undefined || entries.length > 1) {
-    errors.push(notSupported(field, capacity, ['storage']));
+    errors.push(notSupported(field, capacity ?? null, ['storage']));
   }
   for (const [name, quantity] of entries) {
     if ((parseQuantity(quantity ?? '0') ?? 0n) <= 0n) {
@@ -138,9 +137,10 @@ export function validateVolumeSpecUpdate(spec: VolumeSpec, old: VolumeSpec): Fie
   if (!sameJson(sourceOf(spec, old), sourceOf(old, old))) {
     errors.push(forbidden('spec.persistentvolumesource', 'spec.persistentvolumesource is immutable after creation'));
   }
-  if (spec.volumeMode !== old.volumeMode) errors.push(invalid('spec.volumeMode', spec.volumeMode, IMMUTABLE));
+  if (spec.volumeMode !== old.volumeMode) errors.push(invalid('volumeMode', spec.volumeMode, IMMUTABLE));
   if (old.nodeAffinity !== undefined && !sameJson(spec.nodeAffinity, old.nodeAffinity)) {
-    errors.push(invalid('spec.nodeAffinity', spec.nodeAffinity, IMMUTABLE));
+    const why = 'field is immutable, except for updating from beta label to GA';
+    errors.push(invalid('nodeAffinity', spec.nodeAffinity ?? null, why));
   }
   return errors;
 }

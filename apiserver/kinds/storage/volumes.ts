@@ -26,10 +26,14 @@ export const persistentvolumes = defineKind({
   namespaced: false,
   subresources: ['status'],
   schema: 'io.k8s.api.core.v1.PersistentVolume',
+  updateMeta: ['rules', 'create', 'rules', 'create', 'own'],
   strategy: {
     countsGenerations: false,
     applyDefaults: (object) => {
-      const { spec } = of(object);
+      const volume = of(object);
+      volume.status ??= {};
+      volume.status.phase ??= 'Pending';
+      const { spec } = volume;
       if (spec === undefined) return;
       spec.persistentVolumeReclaimPolicy ??= 'Retain';
       spec.volumeMode ??= 'Filesystem';
@@ -40,10 +44,7 @@ export const persistentvolumes = defineKind({
       of(object).status = { phase: 'Pending', ...(since === undefined ? {} : { lastPhaseTransitionTime: since }) };
     },
     validateCreate: (object) => validateVolumeSpec('spec', of(object).spec ?? {}),
-    validateUpdate: (object, old) => [
-      ...validateVolumeSpec('spec', of(object).spec ?? {}),
-      ...validateVolumeSpecUpdate(of(object).spec ?? {}, of(old).spec ?? {}),
-    ],
+    validateUpdate: (object, old) => validateVolumeSpecUpdate(of(object).spec ?? {}, of(old).spec ?? {}),
     validateStatusUpdate: validateStatus,
     selectableFields: { name: (object) => object.metadata.name ?? '' },
     table: namedTable(

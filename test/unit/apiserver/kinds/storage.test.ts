@@ -282,7 +282,11 @@ describe('what is refused', () => {
       'a volume of nothing',
       volumes,
       { spec: { accessModes: ['ReadWriteOnce'] } },
-      ['spec.capacity: Required value', 'spec: Required value: must specify a volume type'],
+      [
+        'spec.capacity: Required value',
+        'spec.capacity: Unsupported value: null: supported values: "storage"',
+        'spec: Required value: must specify a volume type',
+      ],
     ],
     [
       'a volume of two sources',
