@@ -282,11 +282,7 @@ export const ingressclasses = defineKind({
     },
     validateCreate: validateClass,
     validateUpdate: (object, old) =>
-      validateImmutable(
-        'spec.controller',
-        classOf(object).spec?.controller ?? '',
-        classOf(old).spec?.controller ?? '',
-      ),
+      validateImmutable('spec.controller', classOf(object).spec?.controller ?? '', classOf(old).spec?.controller ?? ''),
     table: namedTable(
       [
         text('Controller', 'Controller that is responsible for handling this class'),

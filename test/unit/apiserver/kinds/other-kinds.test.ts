@@ -416,7 +416,13 @@ describe('the rest', () => {
       { addressType: 'IPv6', endpoints: [{ addresses: ['10.0.0.1'] }] },
       /must be a valid IPv6 address$/,
     ],
-    ['a runtime class has a handler', 'runtimeclasses', 'node.k8s.io', {}, /^handler: Invalid value: "": a lowercase RFC 1123 label/],
+    [
+      'a runtime class has a handler',
+      'runtimeclasses',
+      'node.k8s.io',
+      {},
+      /^handler: Invalid value: "": a lowercase RFC 1123 label/,
+    ],
     [
       'a priority has a ceiling',
       'priorityclasses',
