@@ -414,7 +414,7 @@ describe('the rest', () => {
       'endpointslices',
       'discovery.k8s.io',
       { addressType: 'IPv6', endpoints: [{ addresses: ['10.0.0.1'] }] },
-      /must be a valid IPv6 address$/,
+      /must be an IPv6 address$/,
     ],
     [
       'a runtime class has a handler',
