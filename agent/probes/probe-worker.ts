@@ -139,7 +139,9 @@ export class ProbeWorker {
         }
         outcome ??= { kind: 'error', state: 'unknown', message: 'the probe ended' };
         const output = outcome.kind === 'error' ? outcome.message : outcome.output;
-        span.set({ handler: handlerOf(this.#options.spec), result: outcome.kind, output: output.slice(0, 200) });
+        // A run that was abandoned has no result.
+        const result = signal.aborted ? 'abandoned' : outcome.kind;
+        span.set({ handler: handlerOf(this.#options.spec), result, output: output.slice(0, 200) });
         return outcome;
       }),
     );

@@ -138,6 +138,12 @@ describe('probes', () => {
     ]);
   });
 
+  test('a run that was abandoned, as the pod ends, is not counted', () => {
+    const metrics = new SpanMetrics({ apiHost: undefined });
+    metrics.take(probe('abandoned'));
+    expect(shown(metrics.probes)).toEqual([]);
+  });
+
   test('those of a pod that is gone are no longer shown', () => {
     const metrics = new SpanMetrics({ apiHost: undefined });
     metrics.take(probe('success'));
