@@ -50,6 +50,12 @@ describe('the tricks of the agent’s process', () => {
     expect(output).not.toContain('MALLOC_');
   });
 
+  test('the API server has a smaller young generation', async () => {
+    expect(await started('apiserver')).toContain('--max-semi-space-size=8 ');
+    expect(await started('apiserver', '-v8-young')).not.toContain('--max-semi-space-size');
+    expect(await started('scheduler')).not.toContain('--max-semi-space-size');
+  });
+
   test('cap no heap: V8 knows the machine', async () => {
     expect(await started('agent')).not.toContain('max-old-space');
   });
