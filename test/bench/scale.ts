@@ -34,7 +34,9 @@ const SECONDS = Number(values.seconds);
 /** Times the usual rates. */
 const FACTORS = [1, 2, 4, 8, 16];
 const AT_ONCE = 32;
-const MOST_REQUESTS = 128;
+/** For what kubelets send; fewer for a small cluster, since the server closes a connection that is not used for 15 s. */
+const MOST_CONNECTIONS = 128;
+const CONNECTION_EVERY_S = 3;
 
 const ms = (value: number): string => (value < 10 ? value.toFixed(1) : value.toFixed(0));
 const p = (times: readonly number[], fraction: number): string =>
@@ -104,8 +106,10 @@ async function measure({ root, flags, etcd }: Place): Promise<void> {
     const watching = new Watching(server.access, AT_ONCE);
     showLists(await measureLists(server.access, watching, connections, SIZE));
     connections.close();
-    const many = await Connections.open(server.access, MOST_REQUESTS);
     const watches = await openWatches(watching, SIZE, await watching.revision(ALL_PODS));
+    const perSecond = Object.values(ratesOf(SIZE)).reduce((sum, rate) => sum + rate, 0);
+    const enough = Math.max(1, Math.min(MOST_CONNECTIONS, Math.ceil(perSecond * CONNECTION_EVERY_S)));
+    const many = await Connections.open(server.access, enough);
     console.log(
       `${SIZE.nodes} watches of a node each open in ${ms(watches.openMs)} ms, and ${CONTROLLERS} of all pods.`,
     );
