@@ -52,6 +52,10 @@ export class BenchServer {
     child.stdout.on('data', look);
     child.stderr.on('data', look);
     child.once('error', ready.reject);
+    // A measurement that fails leaves none behind.
+    const end = (): void => void child.kill('SIGKILL');
+    process.once('exit', end);
+    child.once('exit', () => process.off('exit', end));
     child.once('exit', (code) => ready.reject(new Error(`the server ended with ${code}: ${output}`)));
     await ready.promise;
     const startMs = performance.now() - began;
