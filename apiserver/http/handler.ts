@@ -310,7 +310,7 @@ export class Handler {
     const row = rowFor(registry, request);
     const options = {
       watch: watchOptions(row, request),
-      render: { form, includeObject: includeObject(request.query) },
+      render: { form, includeObject: includeObject(request.query, form) },
       timeoutSeconds: integer(request.query, 'timeoutSeconds'),
       clock: registry.clock,
       headers: {},

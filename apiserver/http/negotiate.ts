@@ -5,7 +5,8 @@ import { notAcceptable } from '../errors.ts';
 
 export interface Form {
   readonly media: 'json' | 'yaml';
-  readonly as: 'object' | 'table' | 'partial';
+  /** `partials`: a list of metadata, for which a single object does not do. */
+  readonly as: 'object' | 'table' | 'partial' | 'partials';
   /** Of meta.k8s.io, for tables and partial objects. */
   readonly version: 'v1' | 'v1beta1';
   readonly pretty: boolean;
@@ -15,8 +16,10 @@ export const ACCEPTED = ['application/json', 'application/yaml'] as const;
 const AS: Readonly<Record<string, Form['as']>> = {
   Table: 'table',
   PartialObjectMetadata: 'partial',
-  PartialObjectMetadataList: 'partial',
+  PartialObjectMetadataList: 'partials',
 };
+
+const VERSIONS = ['v1', 'v1beta1'] as const;
 
 interface Range {
   readonly media: string;
@@ -38,10 +41,10 @@ function formOf({ media, parameters }: Range, pretty: boolean): Form | undefined
   const yaml = media === 'application/yaml';
   if (!yaml && media !== 'application/json' && media !== '*/*' && media !== 'application/*') return undefined;
   const kind = parameters['as'];
-  const version = parameters['v'] === 'v1beta1' ? 'v1beta1' : 'v1';
-  if (kind === undefined) return { media: yaml ? 'yaml' : 'json', as: 'object', version, pretty };
+  if (kind === undefined) return { media: yaml ? 'yaml' : 'json', as: 'object', version: 'v1', pretty };
   const as = getOwn(AS, kind);
-  if (as === undefined || parameters['g'] !== 'meta.k8s.io') return undefined;
+  const version = VERSIONS.find((one) => one === parameters['v']);
+  if (as === undefined || version === undefined || parameters['g'] !== 'meta.k8s.io') return undefined;
   return { media: yaml ? 'yaml' : 'json', as, version, pretty };
 }
 

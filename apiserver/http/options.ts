@@ -9,6 +9,7 @@ import type { ListOptions } from '../registry/list.ts';
 import type { FieldValidation } from '../registry/registry.ts';
 import { parseSelection } from '../registry/selectors.ts';
 import type { WatchOptions } from '../registry/watch.ts';
+import type { Form } from './negotiate.ts';
 import type { IncludeObject } from './render.ts';
 import { flag, integer, type ResourceRequest, type Verb } from './request.ts';
 
@@ -110,11 +111,15 @@ export function managerOf(userAgent = ''): string {
   return manager;
 }
 
-export function includeObject(query: URLSearchParams): IncludeObject {
+/** Of a table; other forms do not look at it. Throws 400. */
+export function includeObject(query: URLSearchParams, { as }: Pick<Form, 'as'>): IncludeObject {
   const value = text(query, 'includeObject');
-  if (value === '' || value === 'Metadata') return 'Metadata';
+  if (as !== 'table' || value === '' || value === 'Metadata') return 'Metadata';
   if (value === 'None' || value === 'Object') return value;
-  throw badRequest(`includeObject: Unsupported value: "${value}": supported values: "Metadata", "None", "Object"`);
+  const why = "must be 'Metadata', 'Object', 'None', or empty";
+  throw badRequest(
+    `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(value)}: ${why}`,
+  );
 }
 
 export function listOptions(row: ResourceKind, request: ResourceRequest): ListOptions {

@@ -2,6 +2,7 @@
 // text without parsing anything. Pure.
 
 import type { EpochMs } from '../../lib/clock.ts';
+import { StatusError } from '../errors.ts';
 import { age } from '../kinds/columns.ts';
 import type { KubeObject, ResourceKind, ResourceStrategy } from '../kinds/resource.ts';
 import type { ListPage } from '../registry/list.ts';
@@ -66,6 +67,8 @@ function tableHead(
 /** One object as JSON text. `header`: whether a table includes its columns (once per watch). */
 export function renderObject(row: ResourceKind, view: View, options: RenderOptions, header = true): string {
   switch (options.form.as) {
+    case 'partials':
+      throw noList(row);
     case 'object':
       return view.text;
     case 'partial':
@@ -78,16 +81,38 @@ export function renderObject(row: ResourceKind, view: View, options: RenderOptio
   }
 }
 
-/** The object of a BOOKMARK: nothing but a revision, in the form of the watch. */
-export function renderBookmark(row: ResourceKind, revision: number, initialEventsEnd: boolean, form: Form): string {
+/** What an object of the row is called in a refusal: Go's type. */
+function typeOf(row: ResourceKind, suffix: '' | 'List'): string {
+  return row.custom === undefined ? `*${row.version}.${row.kind}${suffix}` : `*unstructured.Unstructured${suffix}`;
+}
+
+function noList(row: ResourceKind): StatusError {
+  const why = `but the requested object is not a list (${typeOf(row, '')})`;
+  return new StatusError(406, 'NotAcceptable', `you requested PartialObjectMetadataList, ${why}`);
+}
+
+/** The object of a BOOKMARK: nothing but a revision, in the form of the watch. A table has a row for it. */
+export function renderBookmark(
+  row: ResourceKind,
+  revision: number,
+  initialEventsEnd: boolean,
+  options: RenderOptions,
+  header = true,
+): string {
+  const { form, includeObject } = options;
   const metadata = {
     resourceVersion: String(revision),
     ...(initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}),
   };
-  if (form.as === 'object') return JSON.stringify({ kind: row.kind, apiVersion: apiVersionOf(row), metadata });
-  const apiVersion = `meta.k8s.io/${form.version}`;
-  if (form.as === 'partial') return JSON.stringify({ kind: 'PartialObjectMetadata', apiVersion, metadata });
-  return JSON.stringify({ kind: 'Table', apiVersion, metadata, columnDefinitions: null, rows: [] });
+  const object: KubeObject = { kind: row.kind, apiVersion: apiVersionOf(row), metadata };
+  if (form.as === 'object') return JSON.stringify(object);
+  if (form.as === 'partials') throw noList(row);
+  if (form.as === 'partial') return JSON.stringify(partial(object, form.version));
+  // The annotation is shown though no objects are: clients wait for it.
+  const shown = initialEventsEnd && includeObject === 'None' ? 'Metadata' : includeObject;
+  const { resourceVersion } = metadata;
+  const rows = [tableRow(row.strategy.table ?? DEFAULT_TABLE, object, { ...options, includeObject: shown })];
+  return JSON.stringify({ ...tableHead(row, { resourceVersion }, options, header), rows });
 }
 
 /** A list as JSON text. */
@@ -124,7 +149,11 @@ export function listFrame(
     const head = JSON.stringify(tableHead(row, metadata, options, true));
     return { head: `${head.slice(0, -1)},"rows":[`, tail: ']}' };
   }
-  const isPartial = options.form.as === 'partial';
+  if (options.form.as === 'partial') {
+    const why = `but the requested object is a list (${typeOf(row, 'List')})`;
+    throw new StatusError(406, 'NotAcceptable', `you requested PartialObjectMetadata, ${why}`);
+  }
+  const isPartial = options.form.as === 'partials';
   const kind = isPartial ? 'PartialObjectMetadataList' : (row.listKind ?? `${row.kind}List`);
   const apiVersion = isPartial ? `meta.k8s.io/${version}` : apiVersionOf(row);
   const head = JSON.stringify({ kind, apiVersion, metadata });

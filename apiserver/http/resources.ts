@@ -196,7 +196,11 @@ export class ResourceHandler {
   }
 
   #render(call: ResourceCall): { form: Form; includeObject: ReturnType<typeof includeObject>; now: EpochMs } {
-    return { form: call.form, includeObject: includeObject(call.request.query), now: this.#registry.clock.now() };
+    return {
+      form: call.form,
+      includeObject: includeObject(call.request.query, call.form),
+      now: this.#registry.clock.now(),
+    };
   }
 
   async #show(row: ResourceKind, call: ResourceCall, view: View, code = 200): Promise<Answer> {

@@ -138,8 +138,17 @@ class WatchStream implements WatchSink {
 
   bookmark(revision: number | undefined, initialEventsEnd: boolean): void {
     if (revision === undefined) return;
-    const object = renderBookmark(this.#row, revision, initialEventsEnd, this.#options.render.form);
+    const { render, clock } = this.#options;
+    let object: string;
+    try {
+      const options = { ...render, now: clock.now() };
+      object = renderBookmark(this.#row, revision, initialEventsEnd, options, this.#withHeader);
+    } catch (error) {
+      this.failed(error);
+      return;
+    }
     this.#write(`{"type":"BOOKMARK","object":${object}}\n`);
+    this.#withHeader = false;
   }
 
   failed(error: unknown): void {

@@ -59,7 +59,7 @@ describe('the form of an answer', () => {
     ['application/yaml', { media: 'yaml', as: 'object' }],
     [`${table},application/json`, { as: 'table', version: 'v1' }],
     ['application/json;as=Table;v=v1beta1;g=meta.k8s.io', { as: 'table', version: 'v1beta1' }],
-    ['application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io', { as: 'partial' }],
+    ['application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io', { as: 'partials' }],
     ['application/vnd.kubernetes.protobuf,application/json', { media: 'json', as: 'object' }],
     ['application/json;as=Frob;v=v1;g=meta.k8s.io,application/json', { as: 'object' }],
     ['application/json;q=0.5,application/yaml', { media: 'yaml' }],

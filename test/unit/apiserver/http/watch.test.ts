@@ -120,12 +120,12 @@ describe('a watch on the wire', () => {
     await expect.poll(() => f.clock.timers).toBe(before);
   });
 
-  it('sends bookmarks of a table as a table without rows', async () => {
+  it('sends bookmarks of a table as a table with a row for the revision alone', async () => {
     const f = fixture();
     const { lines } = await watch(f, { as: 'table', allowBookmarks: true });
     await f.clock.advance(60_000);
     await expect.poll(() => lines().length).toBe(1);
-    expect(lines()).toMatchObject([{ type: 'BOOKMARK', object: { kind: 'Table', rows: [] } }]);
+    expect(lines()).toMatchObject([{ type: 'BOOKMARK', object: { kind: 'Table', rows: [{ object: null }] } }]);
   });
 
   it('that cannot show an object says so and ends, and the write stands', async () => {
