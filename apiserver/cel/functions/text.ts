@@ -96,6 +96,27 @@ class Format {
   }
 }
 class Formats {}
+class Strings {}
+
+const ESCAPED: ReadonlyMap<string, string> = new Map([
+  ['\u0007', '\\a'],
+  ['\b', '\\b'],
+  ['\f', '\\f'],
+  ['\n', '\\n'],
+  ['\r', '\\r'],
+  ['\t', '\\t'],
+  ['\v', '\\v'],
+  ['\\', '\\\\'],
+  ['"', '\\"'],
+]);
+
+/** In quotes, with the language's escapes, safe to print. */
+function quoted(text: string): string {
+  charge(text.length / 4);
+  let result = '';
+  for (const letter of text.toWellFormed()) result += ESCAPED.get(letter) ?? letter;
+  return `"${result}"`;
+}
 
 function replace(text: string, from: string, to: string, limit: number): string {
   charge(text.length / 16);
@@ -183,6 +204,9 @@ export function registerText(env: Environment): void {
       if (at < 0n || at > BigInt(characters.length)) throw new RangeError(`index out of range: ${at}`);
       return characters[Number(at)] ?? '';
     })
+    .registerType('StringsLibrary', Strings)
+    .registerConstant('strings', 'StringsLibrary', new Strings())
+    .registerFunction('StringsLibrary.quote(string): string', (_: Strings, text: string) => quoted(text))
     .registerFunction('string.replace(string, string): string', (text: string, from: string, to: string) =>
       replace(text, from, to, -1),
     )

@@ -58,6 +58,7 @@ describe("Kubernetes' functions", () => {
     ['"a1b22".findAll("[0-9]+")', ['1', '22']],
     ['"%s is %d, %.2f".format(["x", 4, 1.0])', 'x is 4, 1.00'],
     ['"a-b-c".replace("-", "+", 1)', 'a+b-c'],
+    [String.raw`strings.quote("a\n\t\"b\" \\ é")`, String.raw`"a\n\t\"b\" \\ é"`],
     ['quantity("1Gi").isGreaterThan(quantity("1000Mi")) && quantity("2k").asInteger() == 2000', true],
     ['quantity("50k").add(20).sub(quantity("20")) == quantity("50k")', true],
     ['isQuantity("1.3Gi") && !isQuantity("1.3GiB")', true],
