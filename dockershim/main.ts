@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import { whenAborted } from '../lib/abort.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
+import { hasProgram } from '../lib/has-program.ts';
 import type { Log } from '../lib/log.ts';
 import { Tracer } from '../lib/trace.ts';
 import { Containers } from './containers.ts';
@@ -54,7 +55,10 @@ async function readFacts(engine: Engine): Promise<DockerFacts> {
     readFile('/proc/self/status', 'utf8'),
     readFile('/proc/self/oom_score_adj', 'utf8'),
   ]);
-  return dockerFacts(version.ApiVersion, info, lowestOomScoreAdj(status, score));
+  return dockerFacts(version.ApiVersion, info, {
+    minOomScoreAdj: lowestOomScoreAdj(status, score),
+    hasApparmorParser: await hasProgram('apparmor_parser', `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`),
+  });
 }
 
 /** Serves until the signal aborts. Rejects with UserError for what the user can mend. Docker need not be up yet. */
@@ -78,7 +82,11 @@ export async function runDockershim(
   let known: DockerFacts | undefined;
   // Another daemon may answer after a restart: read again with each connection.
   const facts = async (): Promise<DockerFacts> => {
-    known ??= await readFacts(engine);
+    if (known !== undefined) return known;
+    known = await readFacts(engine);
+    if (known.apparmorUnloadable) {
+      log('warn', 'the kernel has AppArmor and the machine no apparmor_parser: containers run without a profile');
+    }
     return known;
   };
   const network = new SandboxNetwork({

@@ -6,8 +6,13 @@ export interface DockerFacts {
   readonly version: string;
   readonly cgroupVersion: 1 | 2;
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
-  /** "seccomp", "apparmor", "selinux", … */
+  /** "seccomp", "apparmor", "selinux", … that containers can have. */
   readonly security: ReadonlySet<string>;
+  /**
+   * The kernel has AppArmor, so that Docker gives every container its own profile unless told not to, and the machine has no
+   * apparmor_parser to load that profile with: each start would fail.
+   */
+  readonly apparmorUnloadable: boolean;
   /** Names of OCI runtimes. */
   readonly runtimes: ReadonlySet<string>;
   readonly defaultRuntime: string;
@@ -31,18 +36,29 @@ function securityName(option: string): string {
   return /(?:^|,)name=([^,]+)/.exec(option)?.[1] ?? option;
 }
 
+/** What the shim reads from the machine itself, which is the daemon's too. */
+export interface MachineFacts {
+  readonly minOomScoreAdj: number;
+  readonly hasApparmorParser: boolean;
+}
+
 /** Of Docker's answers to `version` and `info`. Pure. */
-export function dockerFacts(apiVersion: string, info: Info, minOomScoreAdj: number): DockerFacts {
+export function dockerFacts(apiVersion: string, info: Info, machine: MachineFacts): DockerFacts {
+  const security = new Set((info.SecurityOptions ?? []).map(securityName));
+  // Docker names what the kernel has; containerd, too, counts AppArmor only where the program is.
+  const apparmorUnloadable = security.has('apparmor') && !machine.hasApparmorParser;
+  if (apparmorUnloadable) security.delete('apparmor');
   return {
     apiMinor: Number(/^1\.(\d+)$/.exec(apiVersion)?.[1] ?? 0),
     version: info.ServerVersion ?? '',
     cgroupVersion: info.CgroupVersion === '2' ? 2 : 1,
     cgroupDriver: info.CgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs',
-    security: new Set((info.SecurityOptions ?? []).map(securityName)),
+    security,
+    apparmorUnloadable,
     runtimes: new Set(Object.keys(info.Runtimes ?? {})),
     defaultRuntime: info.DefaultRuntime ?? 'runc',
     rootDir: info.DockerRootDir ?? '/var/lib/docker',
-    minOomScoreAdj,
+    minOomScoreAdj: machine.minOomScoreAdj,
   };
 }
 

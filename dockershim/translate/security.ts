@@ -49,15 +49,19 @@ function seccompOption(security: Profiles, facts: DockerFacts, text: string | un
   return [`seccomp=${text ?? ''}`];
 }
 
+/** Where Docker's own profile cannot be loaded, a container has none, as with containerd. */
+const unconfined = ({ apparmorUnloadable }: DockerFacts): string[] =>
+  apparmorUnloadable ? ['apparmor=unconfined'] : [];
+
 function apparmorOption(security: LinuxContainerSecurityContext__Output, facts: DockerFacts): string[] {
   const { apparmor, apparmor_profile, privileged } = security;
-  if (apparmor === null && apparmor_profile === '') return [];
+  if (apparmor === null && apparmor_profile === '') return unconfined(facts);
   const { profile_type, localhost_ref } = profileOf(apparmor, apparmor_profile);
-  if (privileged && profile_type === 'RuntimeDefault') return [];
   if (!facts.security.has('apparmor')) {
     if (profile_type === 'Localhost') throw unsupported(`${FIELD}.apparmor`, 'apparmor is not supported');
-    return [];
+    return unconfined(facts);
   }
+  if (privileged && profile_type === 'RuntimeDefault') return [];
   if (profile_type === 'RuntimeDefault') return [];
   return [profile_type === 'Unconfined' ? 'apparmor=unconfined' : `apparmor=${localhost_ref}`];
 }
@@ -110,17 +114,22 @@ export function checkNamespaces(options: NamespaceOption__Output | null): void {
   }
 }
 
+function withoutContext(facts: DockerFacts): HostConfig {
+  return facts.apparmorUnloadable ? { SecurityOpt: unconfined(facts) } : {};
+}
+
 /** HostConfig's security fields of a pause container. */
 export function sandboxSecurity(
   security: LinuxSandboxSecurityContext__Output | null,
   facts: DockerFacts,
   seccomp: string | undefined,
 ): HostConfig {
-  if (security === null) return {};
+  if (security === null) return withoutContext(facts);
   return {
     GroupAdd: groupsOf(security),
     SecurityOpt: [
       ...seccompOption({ ...security, privileged: false }, facts, seccomp),
+      ...unconfined(facts),
       ...selinuxOptions(security.selinux_options, facts),
     ],
   };
@@ -132,7 +141,7 @@ export function containerSecurity(
   facts: DockerFacts,
   seccomp: string | undefined,
 ): HostConfig {
-  if (security === null) return {};
+  if (security === null) return withoutContext(facts);
   const { capabilities, privileged } = security;
   if ((capabilities?.add_ambient_capabilities.length ?? 0) > 0) {
     throw unsupported(`${FIELD}.capabilities.add_ambient_capabilities`, 'Docker sets no ambient capabilities');

@@ -170,6 +170,18 @@ describe('security', () => {
     const facts = { ...FACTS, security: new Set(['seccomp', 'apparmor']) };
     expect(security({ seccomp, ...context }, { facts })?.SecurityOpt).toEqual(expected);
   });
+  test.each([
+    [{}],
+    [{ apparmor: { profile_type: 'RuntimeDefault' } }],
+    [{ apparmor: { profile_type: 'Unconfined' } }],
+    [{ privileged: true }],
+  ])('where Docker’s own AppArmor profile cannot be loaded, %j has none', (context) => {
+    const facts = { ...FACTS, apparmorUnloadable: true };
+    expect(security(context, { facts })?.SecurityOpt).toContain('apparmor=unconfined');
+    expect(hostOf({}, { facts })?.SecurityOpt).toEqual(['apparmor=unconfined']);
+    const local = { apparmor: { profile_type: 'Localhost', localhost_ref: 'p' } };
+    expect(() => security(local, { facts })).toThrow('apparmor is not supported');
+  });
   test('SELinux where the machine has it', () => {
     const context = { seccomp: { profile_type: 'RuntimeDefault' }, selinux_options: { type: 't', level: 's0' } };
     expect(security(context)?.SecurityOpt).toEqual([]);

@@ -31,6 +31,7 @@ export const FACTS: DockerFacts = {
   cgroupVersion: 1,
   cgroupDriver: 'cgroupfs',
   security: new Set(['seccomp']),
+  apparmorUnloadable: false,
   runtimes: new Set(['runc', 'kata']),
   defaultRuntime: 'runc',
   rootDir: '/var/lib/docker',

@@ -113,3 +113,12 @@ test('what CRI gave comes back from Docker’s labels, and nothing of an image�
   expect(decodeRecord({ app: 'a' })).toBeUndefined();
   expect(decodeRecord({ 'io.nodelet.dockershim.record': '{' })).toBeUndefined();
 });
+
+test('a pause process has no AppArmor profile where Docker’s own cannot be loaded', () => {
+  const facts = { ...FACTS, apparmorUnloadable: true };
+  expect(optionsOf({}, { facts }).HostConfig?.SecurityOpt).toEqual(['apparmor=unconfined']);
+  const security_context = { seccomp: { profile_type: 'RuntimeDefault' } };
+  expect(optionsOf({ linux: { security_context } }, { facts }).HostConfig?.SecurityOpt).toEqual([
+    'apparmor=unconfined',
+  ]);
+});

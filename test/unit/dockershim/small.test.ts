@@ -21,10 +21,21 @@ test('facts of Docker’s answers', () => {
       SecurityOptions: ['name=seccomp,profile=default', 'name=cgroupns'],
       Runtimes: { runc: {} },
     },
-    5,
+    { minOomScoreAdj: 5, hasApparmorParser: true },
   );
   expect(facts).toMatchObject({ apiMinor: 41, cgroupVersion: 2, cgroupDriver: 'systemd', minOomScoreAdj: 5 });
   expect([...facts.security, ...facts.runtimes]).toEqual(['seccomp', 'cgroupns', 'runc']);
+});
+
+test.each([
+  { options: ['name=apparmor', 'name=seccomp'], parser: true, security: ['apparmor', 'seccomp'], unloadable: false },
+  { options: ['name=apparmor', 'name=seccomp'], parser: false, security: ['seccomp'], unloadable: true },
+  { options: ['name=seccomp'], parser: false, security: ['seccomp'], unloadable: false },
+])('$options with apparmor_parser $parser', ({ options, parser, security, unloadable }) => {
+  const machine = { minOomScoreAdj: 0, hasApparmorParser: parser };
+  const facts = dockerFacts('1.41', { SecurityOptions: options }, machine);
+  expect([...facts.security]).toEqual(security);
+  expect(facts.apparmorUnloadable).toBe(unloadable);
 });
 
 test.each([
