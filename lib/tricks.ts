@@ -8,7 +8,16 @@ import { UserError } from './errors.ts';
 /** The environment variable that selects them. */
 export const TRICKS_VARIABLE = 'NODELET_TRICKS';
 
-export const TRICKS = ['exec-helper', 'perl-shim', 'v8-size', 'v8-jit', 'v8-idle', 'v8-young', 'malloc', 'imports'] as const;
+export const TRICKS = [
+  'exec-helper',
+  'perl-shim',
+  'v8-size',
+  'v8-jit',
+  'v8-idle',
+  'v8-young',
+  'malloc',
+  'imports',
+] as const;
 export type Trick = (typeof TRICKS)[number];
 
 const isTrick = (name: string): name is Trick => TRICKS.some((trick) => trick === name);
