@@ -11,6 +11,7 @@ import { registerConversions } from './functions/conversions.ts';
 import { registerLists } from './functions/lists.ts';
 import { registerNet } from './functions/net.ts';
 import { registerNumbers } from './functions/numbers.ts';
+import { registerOptionals } from './functions/optionals.ts';
 import { RENAMED, registerText } from './functions/text.ts';
 
 export { CelBudget, DEFAULT_BUDGET } from './budget.ts';
@@ -55,7 +56,14 @@ function baseEnvironment(): Environment {
     homogeneousAggregateLiterals: false,
     limits: { maxAstNodes: MAX_NODES, maxDepth: 100 },
   });
-  for (const register of [registerText, registerConversions, registerLists, registerNet, registerNumbers])
+  for (const register of [
+    registerText,
+    registerConversions,
+    registerLists,
+    registerNet,
+    registerNumbers,
+    registerOptionals,
+  ])
     register(environment);
   base = environment;
   return environment;

@@ -243,6 +243,14 @@ class Estimator {
       // Of the empty range that the macro is made of.
       return { ...body, cost: LIST_BASE + init.cost + body.cost };
     }
+    if (name === 'optMap' || name === 'optFlatMap') {
+      const value = this.of(receiver, locals);
+      const unknown = { place: undefined, size: undefined, entries: undefined };
+      const body = this.of(rest[0], new Map([...locals, [local, unknown]]));
+      // hasValue() ? optional.of(<the body, with value() bound to the name>) : optional.none()
+      const isFlat = name === 'optFlatMap';
+      return { cost: 1 + value.cost + LIST_BASE + 1 + value.cost + body.cost + (isFlat ? 0 : 1) };
+    }
     const steps = STEPS.get(`${name}/${args.length}`);
     if (steps === undefined) return undefined;
     const range = this.of(receiver, locals);

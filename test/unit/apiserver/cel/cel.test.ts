@@ -43,6 +43,12 @@ describe('the language', () => {
     ['"TacoCÆt".lowerAscii()', 'tacocÆt'],
     ['optional.ofNonZeroValue("").orValue("none")', 'none'],
     ['cel.bind(x, n * 2, x + x)', 12],
+    ['optional.of(n).optMap(x, x + 1).value()', 4],
+    ['optional.none().optMap(x, x + 1).hasValue()', false],
+    ['self.?labels.optMap(l, l.app).orValue("none")', 'web'],
+    ['self.?missing.optMap(l, l.app).orValue("none")', 'none'],
+    ['self.?labels.optFlatMap(l, l.?app).value() + self.?labels.optFlatMap(l, l.?no).orValue("!")', 'web!'],
+    ['[1, 2].map(y, optional.of(y).optMap(x, x + y).value())', [2, 4]],
   ])('%s', (expression, expected) => {
     expect(result(expression)).toEqual(expected);
   });
