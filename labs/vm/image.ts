@@ -117,7 +117,7 @@ async function newest(directory: string, prefix: string): Promise<string> {
 }
 
 /** What the machine needs of the project: its sources, what npm installed, and the lab's images, built beforehand. */
-const SOURCES = [
+export const SOURCES: readonly string[] = [
   'agent',
   'apiserver',
   'bin',
@@ -130,6 +130,7 @@ const SOURCES = [
   'labs',
   'lib',
   'proto',
+  'proxy',
   'scripts',
   'test/support',
   'test/vm',

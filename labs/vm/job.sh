@@ -11,6 +11,13 @@ if [ -e /dev/vdc ]; then
   mkdir -p /run/nodelet-input
   mount -o ro /dev/vdc /run/nodelet-input
 fi
+# udev is still busy on a slow host, and without the port nothing is heard of the job.
+port=/dev/virtio-ports/nodelet.results
+tries=0
+while [ ! -e "$port" ] && [ "$tries" -lt 600 ]; do
+  sleep 0.2
+  tries=$((tries + 1))
+done
 program=
 for word in $(cat /proc/cmdline); do
   case $word in nodelet.program=*) program=${word#*=} ;; esac

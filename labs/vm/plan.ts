@@ -17,6 +17,7 @@ export const PACKAGES: readonly string[] = [
   'kmod',
   'procps',
   'containerd',
+  'docker.io',
   'runc',
   'containernetworking-plugins',
   'iptables',
@@ -33,6 +34,8 @@ export const PACKAGES: readonly string[] = [
 /** Units that would change the machine while it is being compared with itself, or are of no use here. */
 const MASKED = [
   'containerd.service',
+  'docker.service',
+  'docker.socket',
   'apt-daily.timer',
   'apt-daily-upgrade.timer',
   'dpkg-db-backup.timer',

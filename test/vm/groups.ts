@@ -1,7 +1,7 @@
 // The groups of checks in a virtual machine, and which of them a run has. Pure.
 
 export const DRIVERS = ['cgroupfs', 'systemd'] as const;
-export const GROUPS = ['hierarchy', 'pods', 'demo', 'volumes', 'experiment'] as const;
+export const GROUPS = ['hierarchy', 'pods', 'docker', 'demo', 'volumes', 'experiment'] as const;
 
 export interface GroupName {
   readonly name: string;

@@ -14,10 +14,13 @@ export const FOREVER = 'trap "exit 0" TERM; while :; do sleep 1000 & wait $!; do
 export class Cluster {
   readonly lab: RunningLab;
   readonly driver: CgroupDriver;
+  /** What its checks' names begin with. */
+  readonly label: string;
 
-  constructor(lab: RunningLab, driver: CgroupDriver) {
+  constructor(lab: RunningLab, driver: CgroupDriver, label: string = driver) {
     this.lab = lab;
     this.driver = driver;
+    this.label = label;
   }
 
   get layout() {

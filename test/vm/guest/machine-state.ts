@@ -50,7 +50,7 @@ export async function unitProperties(unit: string, ...names: readonly string[]):
 
 /** Units of pods that systemd has in memory. */
 export async function kubepodsUnits(): Promise<readonly string[]> {
-  const words = ['list-units', '--all', '--plain', '--no-legend', 'kubepods*', 'cri-containerd-*'];
+  const words = ['list-units', '--all', '--plain', '--no-legend', 'kubepods*', 'cri-containerd-*', 'docker-*.scope'];
   const text = await execOk('systemctl', words);
   return text
     .split('\n')

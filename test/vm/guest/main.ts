@@ -8,6 +8,7 @@ import { labPaths } from '../../../cli/lab/paths.ts';
 import { errorMessage, isErrno } from '../../../lib/errors.ts';
 import { execOk } from '../../../lib/exec.ts';
 import { chosen, DRIVERS, type GroupName } from '../groups.ts';
+import { checkDocker } from './docker.ts';
 import { checkHierarchy } from './hierarchy.ts';
 import { checkDemo, checkPods } from './pods.ts';
 import { check, end, note } from './report.ts';
@@ -24,6 +25,7 @@ interface Group extends GroupName {
 const GROUPS: readonly Group[] = [
   ...DRIVERS.map((driver) => ({ name: 'hierarchy', driver, run: checkHierarchy })),
   ...DRIVERS.map((driver) => ({ name: 'pods', driver, run: checkPods })),
+  ...DRIVERS.map((driver) => ({ name: 'docker', driver, run: checkDocker })),
   ...DRIVERS.map((driver) => ({ name: 'demo', driver, run: checkDemo })),
   // Volumes have nothing to do with cgroups: once is enough.
   { name: 'volumes', driver: 'cgroupfs', run: checkVolumes },

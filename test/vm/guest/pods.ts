@@ -25,7 +25,7 @@ import { checkShutdown, SHUTDOWN_PERIODS, startLogind, stopLogind } from './shut
 
 const MEMORY_HOG = 'x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done';
 const CPU_HOG = 'trap "exit 0" TERM; while :; do :; done';
-const PODS_PIDS = 48;
+export const PODS_PIDS = 48;
 
 export async function checkPods(driver: CgroupDriver): Promise<void> {
   note(`== pods, ${driver} driver`);
@@ -58,10 +58,10 @@ export async function checkPods(driver: CgroupDriver): Promise<void> {
   }
 }
 
-async function checkLimits(cluster: Cluster): Promise<void> {
-  const { driver } = cluster;
+export async function checkLimits(cluster: Cluster): Promise<void> {
+  const { driver, label } = cluster;
   const resources = { requests: { cpu: '100m', memory: '16Mi' }, limits: { cpu: '300m', memory: '40Mi' } };
-  await check(`${driver}: a burstable pod and its container have the limits of the manifest`, async () => {
+  await check(`${label}: a burstable pod and its container have the limits of the manifest`, async () => {
     await cluster.create('limits', FOREVER, resources);
     const { pod, container } = cluster.cgroups(await cluster.running('limits'));
     return compare(
@@ -83,14 +83,14 @@ async function checkLimits(cluster: Cluster): Promise<void> {
       },
     );
   });
-  await check(`${driver}: what the container itself sees is its own cgroup with those limits`, async () => {
+  await check(`${label}: what the container itself sees is its own cgroup with those limits`, async () => {
     const access = cluster.lab.client.access;
     const command = ['cat', '/sys/fs/cgroup/memory.max', '/sys/fs/cgroup/cpu.max'];
     const { stdout } = await execInPod(access, { namespace: NAMESPACE, pod: 'limits', command });
     return { held: stdout === `${40 * 2 ** 20}\n30000 100000\n`, saw: stdout };
   });
   if (driver !== 'systemd') return;
-  await check('systemd: the pod is a slice, and the container a scope in it', async () => {
+  await check(`${label}: the pod is a slice, and the container a scope in it`, async () => {
     const { pod, container } = cluster.cgroups(await cluster.running('limits'));
     const [slice, scope] = [pod, container].map((path) => path.replace(/^.*\//, ''));
     return compare(
@@ -155,8 +155,8 @@ async function checkPids(cluster: Cluster): Promise<void> {
   });
 }
 
-async function checkOom(cluster: Cluster): Promise<void> {
-  await check(`${cluster.driver}: a container that outgrows its memory ends OOMKilled with 137`, async () => {
+export async function checkOom(cluster: Cluster): Promise<void> {
+  await check(`${cluster.label}: a container that outgrows its memory ends OOMKilled with 137`, async () => {
     const resources = { limits: { memory: '24Mi', cpu: '1' } };
     await cluster.create('hog', MEMORY_HOG, resources, { restartPolicy: 'Never' });
     const pod = await cluster.when('hog', 'ended', (status) => status.state?.terminated !== undefined);

@@ -15,7 +15,7 @@ async function resize(cluster: Cluster, resources: object): Promise<Pod> {
 }
 
 export async function checkResize(cluster: Cluster): Promise<void> {
-  const { driver } = cluster;
+  const { driver, label } = cluster;
   const first = { requests: { cpu: '100m', memory: '16Mi' }, limits: { cpu: '300m', memory: '40Mi' } };
   await cluster.create('resized', FOREVER, first);
   const before = await cluster.running('resized');
@@ -42,7 +42,7 @@ export async function checkResize(cluster: Cluster): Promise<void> {
         !(status?.conditions ?? []).some(({ type }) => type === 'PodResizeInProgress'),
     );
 
-  await check(`${driver}: a pod is given more while it runs, and the kernel has the new figures`, async () => {
+  await check(`${label}: a pod is given more while it runs, and the kernel has the new figures`, async () => {
     await resize(cluster, { requests: { cpu: '500m', memory: '32Mi' }, limits: { cpu: '600m', memory: '80Mi' } });
     const status = (await done('80Mi', '600m')).status?.containerStatuses?.[0];
     const seen = { ...files(), restartCount: String(status?.restartCount), containerID: String(status?.containerID) };
@@ -52,13 +52,13 @@ export async function checkResize(cluster: Cluster): Promise<void> {
       containerID: String(before.status?.containerStatuses?.[0]?.containerID),
     });
   });
-  await check(`${driver}: a pod is given less cpu while it runs`, async () => {
+  await check(`${label}: a pod is given less cpu while it runs`, async () => {
     await resize(cluster, { requests: { cpu: '100m' }, limits: { cpu: '200m' } });
     await done('80Mi', '200m');
     return compare(files(), figures('4', '20000 100000', 80 * MiB));
   });
   if (driver === 'systemd') {
-    await check('systemd: a reload of systemd takes nothing of a resize back', async () => {
+    await check(`${label}: a reload of systemd takes nothing of a resize back`, async () => {
       await execOk('systemctl', ['daemon-reload']);
       const [slice = '', scope = ''] = [pod, container].map((path) => path.replace(/^.*\//, ''));
       return compare(

@@ -1,4 +1,6 @@
+import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { SOURCES } from '../../../../labs/vm/image.ts';
 import {
   accelArguments,
   debootstrapArguments,
@@ -19,6 +21,14 @@ const MACHINE: MachineOptions = {
 };
 
 describe('the virtual machine', () => {
+  test('has every part of the project: a module that is not there ends its job before the first line', () => {
+    const root = new URL('../../../../', import.meta.url);
+    const parts = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    const others = new Set(['docs', 'node_modules', 'test', 'coverage']);
+    const names = parts.map(({ name }) => name).filter((name) => !name.startsWith('.') && !others.has(name));
+    expect(SOURCES).toEqual(expect.arrayContaining(names));
+  });
+
   test('boots the image’s own kernel from its first disk', () => {
     const words = qemuArguments(MACHINE).join(' ');
     expect(words).toContain('-kernel /c/vmlinuz -initrd /c/initrd -append root=/dev/vda rw');

@@ -1,0 +1,128 @@
+// Pods on Docker, on cgroup v2: limits of pod and container as the kernel has them, changed while they run, figures that agree
+// with the kernel's, a container out of memory, and nothing left of dockerd. The machine has AppArmor in its kernel and no
+// apparmor_parser, so that Docker's own profile cannot be loaded.
+
+import { type CgroupDriver, cgroupPath, kubepodsName } from '../../../agent/model/cgroup-names.ts';
+import type { CriClient } from '../../../agent/runtime/cri-client.ts';
+import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
+import { startLab } from '../../../cli/lab/lab.ts';
+import { runtimeSocket } from '../../../cli/lab/state.ts';
+import type { Pod } from '../../../client/types.ts';
+import { Engine } from '../../../dockershim/engine.ts';
+import { errorMessage } from '../../../lib/errors.ts';
+import { compareWithMachine, snapshotMachine } from '../../../lib/machine.ts';
+import { Tracer } from '../../../lib/trace.ts';
+import { Cluster } from './cluster.ts';
+import { cgroupDirectory, cgroupExists, cgroupFiles, counter, kubepodsUnits } from './machine-state.ts';
+import { checkLimits, checkOom, PODS_PIDS } from './pods.ts';
+import { check, compare, note } from './report.ts';
+import { checkResize } from './resize.ts';
+
+const MiB = 2 ** 20;
+
+export async function checkDocker(driver: CgroupDriver): Promise<void> {
+  note(`== pods on Docker, ${driver} driver`);
+  const before = await snapshotMachine();
+  const lab = await startLab({
+    runtime: 'docker',
+    images: 'build',
+    cgroupDriver: driver,
+    kubeletConfiguration: { podPidsLimit: PODS_PIDS },
+    say: (line) => note(`  ${line}`),
+  });
+  const label = `docker, ${driver}`;
+  const endpoint = `unix://${runtimeSocket(lab.paths, lab.state)}`;
+  const cri = createCriClient(endpoint, endpoint, new Tracer());
+  const cluster = new Cluster(lab, driver, label);
+  try {
+    await checkFacts(cluster, cri);
+    await checkProfile(cluster, new Engine(lab.paths.docker.socket, new Tracer()));
+    await checkLimits(cluster);
+    await checkFigures(cluster, cri);
+    await checkUnified(cluster, cri);
+    await cluster.delete('limits');
+    await checkResize(cluster);
+    await checkOom(cluster);
+  } finally {
+    cri.close();
+    const problems = await lab.stop();
+    await check(`${label}: the lab is taken down, and the machine is as it was`, async () => {
+      const differences = [...problems, ...(await compareWithMachine(before))];
+      const units = await kubepodsUnits();
+      const kubepods = cgroupPath(cluster.layout, kubepodsName(cluster.layout));
+      return {
+        held: differences.length === 0 && units.length === 0 && !cgroupExists(kubepods),
+        saw: [`units: [${units.join(' ')}]; ${kubepods} exists: ${cgroupExists(kubepods)}`, ...differences].join('\n'),
+      };
+    });
+  }
+}
+
+async function checkFacts({ label, driver }: Cluster, cri: CriClient): Promise<void> {
+  await check(`${label}: Docker runs on cgroup v2 with the driver of the agent`, async () => {
+    const { info } = await cri.call('Status', { verbose: true });
+    const text = info['config'] ?? '';
+    return { held: text.includes('"cgroupVersion":2') && text.includes(`"cgroupDriver":"${driver}"`), saw: text };
+  });
+}
+
+/** Why the shim names a profile: without one Docker takes its own, and cannot load it here. */
+async function checkProfile({ label }: Cluster, engine: Engine): Promise<void> {
+  await check(`${label}: a container that names no AppArmor profile is not started by Docker`, async () => {
+    const { id } = await engine.call('ContainerCreate', {}, (docker) =>
+      docker.createContainer({ Image: 'busybox:stable', Cmd: ['true'], HostConfig: { NetworkMode: 'none' } }),
+    );
+    const why = await engine
+      .call('ContainerStart', {}, (docker) => docker.getContainer(id).start())
+      .then(() => 'it was started', errorMessage);
+    await engine.call('ContainerDelete', {}, (docker) => docker.getContainer(id).remove({ force: true }));
+    return { held: why.includes('AppArmor'), saw: why };
+  });
+}
+
+const containerId = (pod: Pod): string =>
+  pod.status?.containerStatuses?.[0]?.containerID?.replace(/^docker:\/\//, '') ?? '';
+
+/** What is counted is between the kernel's figures before and after the call. */
+async function checkFigures(cluster: Cluster, cri: CriClient): Promise<void> {
+  await check(`${cluster.label}: the stats of a container are the kernel’s`, async () => {
+    const pod = await cluster.running('limits');
+    const { container } = cluster.cgroups(pod);
+    const used = (): number => counter(container, 'cpu.stat', 'usage_usec') * 1000;
+    const least = used();
+    const { stats } = await cri.call('ContainerStats', { container_id: containerId(pod) });
+    const most = used();
+    const cpu = Number(stats?.cpu?.usage_core_nano_seconds?.value);
+    const [workingSet, available] = [stats?.memory?.working_set_bytes, stats?.memory?.available_bytes].map((figure) =>
+      Number(figure?.value),
+    );
+    const limit = (workingSet ?? 0) + (available ?? 0);
+    const sandbox = await cri.call('ListPodSandbox', {
+      filter: { label_selector: { 'io.kubernetes.pod.name': 'limits' } },
+    });
+    const podStats = await cri.call('PodSandboxStats', { pod_sandbox_id: sandbox.items[0]?.id ?? '' });
+    const processes = Number(podStats.stats?.linux?.process?.process_count?.value);
+    return {
+      // The shell, its sleep, and the pause process.
+      held: cpu > 0 && cpu >= least && cpu <= most && limit === 40 * MiB && processes === 3,
+      saw: `cpu ${least} ≤ ${cpu} ≤ ${most} ns; working set ${workingSet} of ${limit} bytes; ${processes} processes`,
+    };
+  });
+}
+
+/** Files of cgroup v2 by their names: those that Docker has an option for, and others. */
+async function checkUnified(cluster: Cluster, cri: CriClient): Promise<void> {
+  await check(`${cluster.label}: files of cgroup v2 are changed by their names`, async () => {
+    const pod = await cluster.running('limits');
+    const { container } = cluster.cgroups(pod);
+    const unified = { 'memory.high': String(20 * MiB), 'pids.max': '17', 'cpu.max.burst': '10000' };
+    await cri.call('UpdateContainerResources', { container_id: containerId(pod), linux: { unified } });
+    return compare(cgroupFiles(container, ...Object.keys(unified), 'memory.max'), {
+      ...Object.fromEntries(
+        Object.entries(unified).map(([file, text]) => [`${cgroupDirectory(container)}/${file}`, text]),
+      ),
+      // What the request does not name stays as it is.
+      [`${cgroupDirectory(container)}/memory.max`]: String(40 * MiB),
+    });
+  });
+}
