@@ -46,7 +46,7 @@ async function measure(call: () => Promise<void>, calls: number, atOnce: number)
 }
 
 const [kind, path = ''] = process.argv.slice(2);
-const call = kind === 'frames' ? await connectFrames(path, METHOD, MESSAGE) : await connectHttp2(path);
+const call = kind === 'frames' ? (await connectFrames(path, METHOD, MESSAGE)).call : await connectHttp2(path);
 for await (const line of createInterface({ input: process.stdin })) {
   const [calls = 0, atOnce = 1] = line.split(' ').map(Number);
   process.stdout.write(`${JSON.stringify(await measure(call, calls, atOnce))}\n`);

@@ -103,8 +103,13 @@ export function serveFrames(path: string, body: Buffer, onListening: () => void)
   }).listen(path, onListening);
 }
 
+export interface FramesClient {
+  readonly call: () => Promise<void>;
+  readonly close: () => void;
+}
+
 /** Makes a unary call of `method` with a message of `body`; many may be under way. */
-export async function connectFrames(path: string, method: string, body: Buffer): Promise<() => Promise<void>> {
+export async function connectFrames(path: string, method: string, body: Buffer): Promise<FramesClient> {
   const socket = await new Promise<Socket>((resolve, reject) => {
     const opened = connect(path, () => resolve(opened));
     opened.once('error', reject);
@@ -126,11 +131,12 @@ export async function connectFrames(path: string, method: string, body: Buffer):
     waiting.delete(stream);
   });
   let last = -1;
-  return () =>
+  const call = (): Promise<void> =>
     new Promise((resolve) => {
       const first = last < 0;
       last += 2;
       waiting.set(last, resolve);
       write([frame(HEADERS, END_HEADERS, last, first ? firstHeaders : headers), frame(DATA, END_STREAM, last, body)]);
     });
+  return { call, close: () => socket.end() };
 }

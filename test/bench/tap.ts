@@ -7,54 +7,24 @@
 // tap is the limit. Prints the latency it adds (p50, one call at a time), calls a second (64 at a time) and whose processor time
 // they take, and the tap's memory. Asserts nothing.
 
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { removeTree } from '../../lib/remove-tree.ts';
 import { percentile } from './stats.ts';
 import type { Measured } from './tap-client.ts';
+import { end, NODELET, type Program, start, statusKiB, TREE } from './tap-programs.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 10);
 const CALLS = 300;
 const BURST = 4000;
 const AT_ONCE = 64;
 
-const TREE = fileURLToPath(new URL('../..', import.meta.url));
-
-interface Program {
-  readonly child: ChildProcess;
-  readonly pid: number;
-  readonly lines: AsyncIterator<string>;
-}
-
-/** Resolves at its first line on the stream, where one is awaited. */
-async function start(args: readonly string[], stream: 'stdout' | 'stderr', greets: boolean): Promise<Program> {
-  const child = spawn(process.execPath, args, { cwd: TREE, stdio: ['pipe', 'pipe', 'pipe'] });
-  const input = child[stream];
-  if (child.pid === undefined || input === null) throw new Error(`${args.join(' ')} cannot be started`);
-  const lines = createInterface({ input })[Symbol.asyncIterator]();
-  if (greets && (await lines.next()).done === true) throw new Error(`${args.join(' ')} ended`);
-  return { child, pid: child.pid, lines };
-}
-
-async function end({ child }: Program): Promise<void> {
-  const exited = new Promise((resolve) => child.once('exit', resolve));
-  child.kill('SIGTERM');
-  await exited;
-}
-
 async function make({ child, lines }: Program, calls: number, atOnce: number): Promise<Measured> {
   child.stdin?.write(`${calls} ${atOnce}\n`);
   const { value, done } = await lines.next();
   if (done === true) throw new Error('the client ended');
   return JSON.parse(value);
-}
-
-function statusKiB(pid: number, field: string): number {
-  return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
 }
 
 /** CPU time of a process, ms. */
@@ -78,7 +48,7 @@ async function measurePair(kind: 'http2' | 'frames', directory: string): Promise
   const bench = (file: string): string => join(TREE, 'test/bench', file);
   const server = await start([bench('tap-server.ts'), kind, direct], 'stdout', true);
   const tapArgs = ['tap', '--listen', tapped, '--to', `unix://${direct}`, '--record', recording];
-  const tap = await start([join(TREE, 'cli/main.ts'), ...tapArgs], 'stderr', true);
+  const tap = await start(tapArgs, 'stderr', true, NODELET);
   const straight = await start([bench('tap-client.ts'), kind, direct], 'stdout', false);
   const through = await start([bench('tap-client.ts'), kind, tapped], 'stdout', false);
   const programs = [server, tap, straight, through];
