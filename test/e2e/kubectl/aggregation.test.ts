@@ -10,6 +10,7 @@ import { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { generateKeyPair, issueCertificate } from '../../../apiserver/pki/keys.ts';
 import { plusMs, systemClock } from '../../../lib/clock.ts';
+import { ownAddress } from '../../support/own-address.ts';
 import { kubectls } from '../support/kubectls.ts';
 import { type Kubectl, kubectlFor, startTestServer, type TestServer } from './support.ts';
 
@@ -83,7 +84,7 @@ beforeAll(async () => {
     record(request);
     const body = request.url?.startsWith('/apis/hello.example.org/v1/greetings') ? LIST : RESOURCES;
     response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
-  }).listen(0, '127.0.0.1');
+  }).listen(0, ownAddress());
   await once(remote, 'listening');
 });
 afterAll(async () => {
@@ -138,7 +139,7 @@ spec: {ports: [{port: 443, targetPort: ${port()}}]}
 apiVersion: v1
 kind: Endpoints
 metadata: {name: hello}
-subsets: [{addresses: [{ip: 127.0.0.1}], ports: [{port: ${port()}}]}]
+subsets: [{addresses: [{ip: ${ownAddress()}}], ports: [{port: ${port()}}]}]
 `;
   await kubectl.feed(service, 'apply', '-f', '-');
   await kubectl.ok('wait', '--for=condition=Available', 'apiservice/v1.hello.example.org', '--timeout=60s');

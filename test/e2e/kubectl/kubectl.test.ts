@@ -340,7 +340,7 @@ describe.each(versions)('kubectl $version', ({ command, version, full }) => {
       const message = await refused(bad('{restartPolicy: Perhaps, containers: [{name: Web, image: a}]}'));
       expect(message).toContain('* spec.containers[0].name: Invalid value: "Web": a lowercase RFC 1123 label');
       expect(message).toContain(
-        '* spec.restartPolicy: Unsupported value: "Perhaps": supported values: "Always", "Never", "OnFailure"',
+        '* spec.restartPolicy: Unsupported value: "Perhaps": supported values: "Always", "OnFailure", "Never"',
       );
     });
 

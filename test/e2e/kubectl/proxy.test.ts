@@ -6,11 +6,11 @@ import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
+import { ownAddress } from '../../support/own-address.ts';
 import { kubectls } from '../support/kubectls.ts';
 import { type Kubectl, kubectlFor, startTestServer, type TestServer } from './support.ts';
 
@@ -23,14 +23,6 @@ let securePort: number;
 const servers: Server[] = [];
 const sockets = new WebSocketServer({ noServer: true });
 const seen: { method: string; url: string; headers: IncomingHttpHeaders; body: string }[] = [];
-
-/** Not a loopback address: through those no pod is reached. */
-function ownAddress(): string {
-  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  const found = addresses.find(({ internal, family }) => !internal && family === 'IPv4');
-  if (found === undefined) throw new Error('this machine has no IPv4 address but loopback');
-  return found.address;
-}
 
 const answer: Parameters<typeof createServer>[1] = (request, response) => {
   void (async () => {

@@ -35,6 +35,7 @@ describe('ensurePki', () => {
       agent: ['O=system:nodes', 'CN=system:node:n1'],
       scheduler: ['CN=system:kube-scheduler'],
       'controller-manager': ['CN=system:kube-controller-manager'],
+      proxy: ['CN=system:kube-proxy'],
       'kubelet-client': ['O=system:masters', 'CN=kube-apiserver-kubelet-client'],
     });
     for (const { cert } of [pki.serving, ...Object.values(pki.clients)]) {
@@ -50,7 +51,7 @@ describe('ensurePki', () => {
     const dir = directory();
     await ensure(dir);
     const keys = readdirSync(dir).filter((name) => name.endsWith('.key'));
-    expect(keys.length).toBe(10);
+    expect(keys.length).toBe(11);
     expect(keys.map((name) => (statSync(join(dir, name)).mode & 0o777).toString(8))).toEqual(keys.map(() => '600'));
   });
 
