@@ -72,6 +72,13 @@ function ranPodSandbox(step: Step, { seqBefore, pod, sandbox, networkKnown, conf
   const known = step.state.records.get(sandbox.id);
   const record = known?.kind === 'sandbox' ? known : addSandbox(step, pod, sandbox, ['identity', 'state'], from);
   record.config = config;
+  const { state } = record.snapshot;
+  // A runtime may list a sandbox before its network is complete, as not ready: what was read during the call is older than
+  // the answer. Whether it has ended since, the next observation reads.
+  if (state === 'notReady' && record.sources.get('state')?.from !== 'call') {
+    setSandbox(record, { ...record.snapshot, state: 'ready' }, ['state'], from);
+    makeStale(step, pod);
+  }
   if (!networkKnown || record.sources.has('network')) return;
   const { ips, hostNetwork } = sandbox;
   setSandbox(record, { ...record.snapshot, ips, hostNetwork }, ['network'], from);

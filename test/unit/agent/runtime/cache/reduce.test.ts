@@ -155,6 +155,33 @@ describe('the result of a call', () => {
     expect(cache.sandbox().snapshot).toMatchObject({ createdAt: 999, ips: ['10.0.0.9'] });
   });
 
+  describe('a sandbox that was read as not ready while RunPodSandbox was under way', () => {
+    const unfinished = sandbox({ state: 'notReady' });
+    test.each([
+      ['a list of everything', (cache: Applied) => cache.list({ s: [unfinished] })],
+      ['a list of the pod', (cache: Applied) => cache.list({ s: [unfinished], pod: POD })],
+      ['a status', (cache: Applied) => cache.sandboxStatus(unfinished)],
+    ] as const)('%s: the answer makes it ready, and the next observation reads it again', (_what, read) => {
+      const cache = read(new Applied()).apply(ran(sandbox(), false));
+      expect(cache.sandbox().snapshot.state).toBe('ready');
+      expect(cache.state.pods.get(POD.uid)?.staleSeq).toBe(cache.state.seq);
+    });
+
+    test('a list that was requested before the answer changes nothing; one requested after it shows that it has ended', () => {
+      const cache = new Applied().list({ s: [unfinished] });
+      const before = cache.state.seq;
+      cache.apply(ran(sandbox(), false)).list({ s: [unfinished], seqBefore: before });
+      expect(cache.sandbox().snapshot.state).toBe('ready');
+      cache.list({ s: [unfinished] });
+      expect(cache.sandbox().snapshot.state).toBe('notReady');
+    });
+
+    test('one that was stopped before the answer stays not ready', () => {
+      const cache = new Applied().list({ s: [sandbox()] }).apply(done('StopPodSandbox', 's1'), ran(sandbox()));
+      expect(cache.sandbox().snapshot.state).toBe('notReady');
+    });
+  });
+
   test.each([
     ['StopContainer: there may have been no process', 'StopContainer'],
     ['UpdateContainerResources: limits are what the runtime made of them', 'UpdateContainerResources'],
