@@ -5,7 +5,8 @@
 // - `unknown` is the runtime's word for "I cannot say" (CONTAINER_UNKNOWN). It is taken, and replaced, by what was
 //   requested after the present state was learned; an exit is never unlearned by it.
 // - A sandbox is ready until it is not. Either is taken only from what was requested after the present state was
-//   learned: a list that began before StopPodSandbox was answered still shows it ready.
+//   learned: a list that began before StopPodSandbox was answered still shows it ready. A runtime may show it as not ready
+//   while it is being made: the answer of RunPodSandbox counts more than what was read before that.
 // - What a complete list does not show is gone, if it was known to exist before the list began.
 // - What is gone stays gone for every answer to a request from before it went.
 // - An exit that a stream announced counts until CRI shows the exit itself; then CRI's words replace it.

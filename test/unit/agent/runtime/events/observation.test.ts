@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { podUID } from '../../../../../agent/model/pod-uid.ts';
 import { containerId } from '../../../../../agent/runtime/convert.ts';
 import { type Clock, plusMs, systemClock } from '../../../../../lib/clock.ts';
@@ -67,6 +67,22 @@ describe('observation', () => {
     await runtime.removePodSandbox(sandbox);
     expect(await runtime.observePod(ref)).toMatchObject({ sandboxes: [], containers: [] });
     expect(fake.calls).toEqual(['StopContainer', 'ContainerStatus', 'StopPodSandbox', 'RemovePodSandbox']);
+  });
+
+  test('a sandbox that a relist shows as not ready while it is being made is ready once it is made', async () => {
+    const { fake, runtime, ref, spec } = await ownPod();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    fake.retained.set('RunPodSandbox', promise);
+    const running = runtime.runPodSandbox({ pod: spec.pod, attempt: 0, runtimeHandler: '' });
+    await vi.waitUntil(() => fake.sandboxes.has('made-1'));
+    const whole = fake.sandboxes.get('made-1');
+    fake.sandboxes.set('made-1', { ...whole, state: 'SANDBOX_NOTREADY', status: { network: { ip: '' } } });
+    await runtime.listPods();
+    expect((await runtime.observePod(ref)).sandboxes).toMatchObject([{ state: 'notReady', ips: [] }]);
+    fake.sandboxes.set('made-1', { ...whole });
+    resolve();
+    expect(await running).toBe('made-1');
+    expect((await runtime.observePod(ref)).sandboxes).toMatchObject([{ state: 'ready', ips: ['10.0.0.9'] }]);
   });
 
   test('limits are read again after they were changed, and nothing else', async () => {
