@@ -61,6 +61,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'nodelet crictl --runtime-endpoint unix:///run/dockershim.sock ps': 'test/e2e/dockershim',
   'nodelet up --root /tmp/lab-docker --runtime docker': 'test/e2e/dockershim, with a root of its own',
   'nodelet crictl --root /tmp/lab-docker pods': 'test/e2e/dockershim',
+  // Minutes of load; by hand, as npm run bench is.
+  'npm run bench:scale -- --store file': 'test/unit/bench/requests.test.ts, its requests',
+  'npm run bench:scale -- --store etcd --seconds 10': 'test/unit/bench/requests.test.ts, its requests',
+  'npm run bench:scale -- --nodes 100 --pods 3000': 'test/unit/bench/requests.test.ts, its requests',
 };
 
 const pages = PAGES.map((page) => ({ page, text: readFileSync(join(TREE, page), 'utf8') }));
