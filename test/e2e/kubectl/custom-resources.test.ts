@@ -176,7 +176,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     await kubectl.feed(endpoints(group), 'apply', '-f', '-');
     await kubectl.ok('wait', '--for=condition=Established', `crd/${crd}`, '--timeout=60s');
     const manifest = (name: string, spec: string, version: string): string =>
-      `{apiVersion: ${group}/${version}, kind: Endpointer, metadata: {name: ${name}}, spec: ${spec}}`;
+      `apiVersion: ${group}/${version}\nkind: Endpointer\nmetadata: {name: ${name}}\nspec: ${spec}\n`;
     await kubectl.feed(manifest('one', '{hostPort: "a:80"}', 'v1beta1'), 'apply', '-f', '-');
     await kubectl.feed(manifest('two', '{host: b, port: "81"}', 'v1'), 'apply', '-f', '-');
     const [old, now] = [`endpointers.v1beta1.${group}`, `endpointers.v1.${group}`];
