@@ -85,7 +85,7 @@ async function kill(process_: 'agent' | 'csi-driver'): Promise<void> {
 
 describe('a driver that fails', () => {
   test('is reported in the pod’s events, and retried until it succeeds', async () => {
-    await faults({ method: 'NodeStageVolume', action: 'fail', code: 'INTERNAL', message: 'upside down' });
+    await faults({ method: 'NodeStageVolume', action: 'fail', code: 'INTERNAL', message: 'upside down', times: 0 });
     await apply(lab, claim('failing'), user('failing', 'failing'));
     const answer = await verdictFor(lab, 'failing', 'volume-failed', /upside down/);
     const call = { name: 'NodeStageVolume', to: 'the CSI driver', answer: expect.stringMatching(/upside down/) };
