@@ -74,3 +74,13 @@ export interface CgroupReader {
 
 /** The content of a small file; undefined when it is not there, or went while it was read. */
 export type ReadFile = (path: string) => string | undefined;
+
+/** What the readers of both versions need. */
+export interface CgroupReaderOptions {
+  readonly read: ReadFile;
+  /** For what is read once a minute, or once; by default `read`. */
+  readonly readSeldom?: ReadFile;
+  readonly directories: (path: string) => readonly string[];
+  /** A cgroup that exists and is not the root, by which it is found out what files this kernel has. */
+  readonly example: string;
+}

@@ -2,7 +2,7 @@
 // is cAdvisor's, so that a dashboard shows the same for both versions.
 
 import { join } from 'node:path';
-import type { CgroupReader, CpuFigures, LimitFigures, MemoryFigures, ReadFile } from './cgroup-figures.ts';
+import type { CgroupReader, CgroupReaderOptions, CpuFigures, LimitFigures, MemoryFigures } from './cgroup-figures.ts';
 import { keyed, parseBlkio, wholeNumber } from './kernel-text.ts';
 
 /** The unit of cpuacct.stat, USER_HZ: 100 a second on every architecture that Node runs on. ns. */
@@ -21,15 +21,9 @@ const OPTIONAL = {
   ],
 } as const;
 
-export interface CgroupV1Options {
+export interface CgroupV1Options extends CgroupReaderOptions {
   /** Where each controller is mounted ("cpuacct" → "/sys/fs/cgroup/cpu,cpuacct"). */
   readonly mounts: ReadonlyMap<string, string>;
-  readonly read: ReadFile;
-  /** For what is read once a minute, or once; by default `read`. */
-  readonly readSeldom?: ReadFile;
-  readonly directories: (path: string) => readonly string[];
-  /** A cgroup that exists, by which it is found out what files this kernel has. */
-  readonly example: string;
 }
 
 export class CgroupV1Reader implements CgroupReader {

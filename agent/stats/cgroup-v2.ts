@@ -2,7 +2,7 @@
 // The root cgroup has fewer files than others: what it lacks is in /proc.
 
 import { join } from 'node:path';
-import type { CgroupReader, CpuFigures, LimitFigures, MemoryFigures, ReadFile } from './cgroup-figures.ts';
+import type { CgroupReader, CgroupReaderOptions, CpuFigures, LimitFigures, MemoryFigures } from './cgroup-figures.ts';
 import { keyed, type PressureFigures, parseIoStat, readPressure, wholeNumber } from './kernel-text.ts';
 
 const NS_PER_US = 1000;
@@ -10,15 +10,9 @@ const NS_PER_US = 1000;
 /** Files that a kernel may be too old for, or have switched off. */
 const OPTIONAL = ['memory.peak', 'memory.swap.current', 'cpu.pressure', 'memory.pressure', 'io.pressure', 'io.stat'];
 
-export interface CgroupV2Options {
+export interface CgroupV2Options extends CgroupReaderOptions {
   /** Where cgroup2 is mounted: /sys/fs/cgroup. */
   readonly mountPoint: string;
-  readonly read: ReadFile;
-  /** For what is read once a minute, or once; by default `read`. */
-  readonly readSeldom?: ReadFile;
-  readonly directories: (path: string) => readonly string[];
-  /** A cgroup that exists and is not the root, by which it is found out what files this kernel has. */
-  readonly example: string;
 }
 
 export class CgroupV2Reader implements CgroupReader {

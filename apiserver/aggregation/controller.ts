@@ -1,9 +1,9 @@
 // Keeps an APIService for each group and version that this server has, and finds out whether the other servers that are
 // registered answer: their condition Available, and what discovery shows of them.
 
-import type { IncomingMessage } from 'node:http';
 import type { Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { readText } from '../../lib/read-body.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { sameJson } from '../../lib/same-json.ts';
 import { REVIEWS } from '../discovery/groups.ts';
@@ -197,7 +197,7 @@ export class AggregationController {
       const headers = { ...identityHeaders(CALLER), Accept: 'application/json' };
       const signal = AbortSignal.timeout(DISCOVERY_TIMEOUT_MS);
       const response = await this.#proxy.send(service, { method: 'GET', path, headers, signal });
-      const text = await readAll(response);
+      const text = await readText(response, MAX_DISCOVERY_BYTES, 'the discovery document is too large');
       const { statusCode = 0 } = response;
       if (statusCode < 200 || statusCode > 299) {
         return failed(
@@ -215,16 +215,4 @@ export class AggregationController {
       return failed('FailedDiscoveryCheck', `failing or missing response from ${url}: ${errorMessage(error)}`);
     }
   }
-}
-
-async function readAll(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of response) {
-    const bytes = Buffer.from(chunk);
-    size += bytes.length;
-    if (size > MAX_DISCOVERY_BYTES) throw new RangeError('the discovery document is too large');
-    chunks.push(bytes);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

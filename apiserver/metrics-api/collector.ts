@@ -2,10 +2,10 @@
 // The first request waits for two readings a second apart; after that every node is read every 15 s, as metrics-server does, until
 // there has been no request for some minutes.
 
-import type { IncomingMessage } from 'node:http';
 import { resolvesWithin } from '../../lib/abort.ts';
 import { type Clock, elapsedMs, type MonotonicMs, type Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { readText } from '../../lib/read-body.ts';
 import { singleFlight } from '../../lib/single-flight.ts';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 import { isObject } from '../patch/json-value.ts';
@@ -47,7 +47,7 @@ export class MetricsCollector {
   readonly #readings = new Map<string, NodeReadings>();
   /** Nodes that are being read. */
   readonly #underWay = new Map<string, Promise<void>>();
-  #wantedAt: MonotonicMs | undefined;
+  #requestedAt: MonotonicMs | undefined;
   #timer: Timer | undefined;
   readonly #stopped = new AbortController();
   readonly #begin = singleFlight(() => this.#readTwice());
@@ -62,8 +62,8 @@ export class MetricsCollector {
   }
 
   /** A client reads metrics: resolves once there are figures. */
-  async wanted(): Promise<void> {
-    this.#wantedAt = this.#options.clock.monotonic();
+  async requested(): Promise<void> {
+    this.#requestedAt = this.#options.clock.monotonic();
     if (this.#timer === undefined) await this.#begin();
   }
 
@@ -111,7 +111,7 @@ export class MetricsCollector {
     const { clock } = this.#options;
     this.#timer = clock.after(PERIOD_MS, () => {
       this.#timer = undefined;
-      const unused = this.#wantedAt === undefined || elapsedMs(this.#wantedAt, clock.monotonic()) >= UNUSED_MS;
+      const unused = this.#requestedAt === undefined || elapsedMs(this.#requestedAt, clock.monotonic()) >= UNUSED_MS;
       if (unused) return;
       this.#timer = { cancel: () => undefined };
       void this.#readAll().finally(() => this.#schedule());
@@ -149,7 +149,7 @@ export class MetricsCollector {
     const signal = AbortSignal.any([limit.signal, this.#stopped.signal]);
     try {
       const response = await kubelets.request(addressOf(node), 'GET', PATH, {}, undefined, signal);
-      const text = await readText(response);
+      const text = await readText(response, MAX_PAGE_BYTES, 'the page of metrics is too large');
       const { statusCode = 0 } = response;
       if (statusCode !== 200)
         throw new Error(`request failed, status: "${statusCode} ${response.statusMessage ?? ''}"`);
@@ -178,16 +178,4 @@ function merged(known: NodeReadings | undefined, { node, pods }: NodePoints): No
       }),
     ),
   };
-}
-
-async function readText(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of response) {
-    const bytes = Buffer.from(chunk);
-    size += bytes.length;
-    if (size > MAX_PAGE_BYTES) throw new RangeError('the page of metrics is too large');
-    chunks.push(bytes);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

@@ -14,7 +14,7 @@ export function serveMetrics(
 ): MetricsCollector | undefined {
   if (!registry.hasRow(GROUP, 'nodes') || !registry.hasRow(GROUP, 'pods')) return undefined;
   const collector = new MetricsCollector({ ...options, lookup: registry.lookup, clock: registry.clock });
-  const ready = (): Promise<void> => collector.wanted();
+  const ready = (): Promise<void> => collector.requested();
   // metrics-server names the resources so in its errors.
   const missing = (plural: string, name: string) => notFound({ group: GROUP, plural }, name);
   const named = (objects: readonly KubeObject[], name: string): KubeObject | undefined =>

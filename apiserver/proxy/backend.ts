@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream';
 import { promisify } from 'node:util';
 import { deflateRaw, gunzip, gzip, inflateRaw } from 'node:zlib';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { readBeginning } from '../../lib/read-body.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import { badRequest, methodNotAllowed, pathNotFound, StatusError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -290,15 +291,7 @@ async function refuse(upstream: IncomingMessage, client: Duplex): Promise<void> 
     upstream.destroy();
     throw new StatusError(500, '', `invalid upgrade response: status code ${statusCode}`);
   }
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of upstream) {
-    const bytes = Buffer.from(chunk);
-    chunks.push(bytes);
-    size += bytes.length;
-    if (size >= MAX_REFUSAL_BYTES) break;
-  }
-  const body = Buffer.concat(chunks);
+  const body = await readBeginning(upstream, MAX_REFUSAL_BYTES);
   const lines = [`HTTP/1.1 ${statusCode} ${statusMessage}`, `Content-Length: ${body.length}`, 'Connection: close'];
   if (headers['content-type'] !== undefined) lines.push(`Content-Type: ${headers['content-type']}`);
   client.end(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), body]));

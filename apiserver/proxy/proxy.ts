@@ -4,6 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setOwn } from '../../lib/own-property.ts';
+import { readBeginning } from '../../lib/read-body.ts';
 import { HEADER_PREFIX } from '../auth/impersonate.ts';
 import { badRequest, internalError, methodNotAllowed, pathNotFound, StatusError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -215,15 +216,7 @@ function stream(upstream: IncomingMessage, response: ServerResponse): void {
 
 /** What a kubelet's refusal is to the client: its own words, under the same code. */
 async function refused(upstream: IncomingMessage, request: ResourceRequest): Promise<StatusError> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of upstream) {
-    const bytes = Buffer.from(chunk);
-    chunks.push(bytes);
-    size += bytes.length;
-    if (size >= MAX_ERROR_BYTES) break;
-  }
-  const text = Buffer.concat(chunks).toString('utf8').trim();
+  const text = (await readBeginning(upstream, MAX_ERROR_BYTES)).toString('utf8').trim();
   const code = upstream.statusCode ?? 500;
   if (code === 400) return badRequest(text);
   if (code === 500) return internalError(text);

@@ -7,7 +7,7 @@ const sum = (sets: readonly ReplicaSet[], of: (set: ReplicaSet) => number): numb
   sets.reduce((total, set) => total + of(set), 0);
 
 /** By the sets' specs. */
-export const wantedReplicas = (sets: readonly ReplicaSet[]): number => sum(sets, replicasOf);
+export const specReplicas = (sets: readonly ReplicaSet[]): number => sum(sets, replicasOf);
 /** By the sets' statuses, as the next three. */
 export const actualReplicas = (sets: readonly ReplicaSet[]): number => sum(sets, ({ status }) => status?.replicas ?? 0);
 export const readyReplicas = (sets: readonly ReplicaSet[]): number =>

@@ -4,7 +4,7 @@
 import type { Deployment, ReplicaSet } from '../shared/objects.ts';
 import { replicasOf } from '../shared/objects.ts';
 import { desiredReplicas, maxReplicas } from './annotations.ts';
-import { isRolling, maxSurge, maxUnavailable, wantedReplicas } from './counts.ts';
+import { isRolling, maxSurge, maxUnavailable, specReplicas } from './counts.ts';
 import { activeSets, byAge, type Split } from './sets.ts';
 
 export interface Scaling {
@@ -16,7 +16,7 @@ export interface Scaling {
 export function currentSetSize(deployment: Deployment, all: readonly ReplicaSet[], size: number): number {
   const wanted = replicasOf(deployment);
   if (!isRolling(deployment)) return wanted;
-  const room = wanted + maxSurge(deployment) - wantedReplicas(all);
+  const room = wanted + maxSurge(deployment) - specReplicas(all);
   return room <= 0 ? size : size + Math.min(room, wanted - size);
 }
 
@@ -36,7 +36,7 @@ function shrinkOld(deployment: Deployment, current: ReplicaSet, old: readonly Re
   const all = [...old, current];
   const minAvailable = replicasOf(deployment) - maxUnavailable(deployment);
   const coming = replicasOf(current) - (current.status?.availableReplicas ?? 0);
-  const limit = wantedReplicas(all) - minAvailable - coming;
+  const limit = specReplicas(all) - minAvailable - coming;
   if (limit <= 0) return [];
   const unhealthy = shrink(old, limit, (set) => replicasOf(set) - (set.status?.availableReplicas ?? 0));
   const sizes = new Map(unhealthy.map(({ set, replicas }) => [set, replicas]));
@@ -102,7 +102,7 @@ function bySize(sets: readonly ReplicaSet[], growing: boolean): readonly Replica
 
 function inProportion(deployment: Deployment, all: readonly ReplicaSet[]): readonly Scaling[] {
   const wanted = replicasOf(deployment);
-  const change = (wanted > 0 ? wanted + maxSurge(deployment) : 0) - wantedReplicas(all);
+  const change = (wanted > 0 ? wanted + maxSurge(deployment) : 0) - specReplicas(all);
   const ordered = bySize(all, change > 0);
   let added = 0;
   const sizes = ordered.map((set) => {

@@ -10,7 +10,7 @@ import {
   type ReplicaSet,
   replicasOf,
 } from '../shared/objects.ts';
-import { actualReplicas, availableReplicas, maxUnavailable, readyReplicas, wantedReplicas } from './counts.ts';
+import { actualReplicas, availableReplicas, maxUnavailable, readyReplicas, specReplicas } from './counts.ts';
 import type { Split } from './sets.ts';
 
 const NO_DEADLINE = 2 ** 31 - 1;
@@ -105,7 +105,7 @@ export function deploymentStatus(
     updatedReplicas: actualReplicas(current === undefined ? [] : [current]),
     readyReplicas: readyReplicas(all),
     availableReplicas: available,
-    unavailableReplicas: Math.max(0, wantedReplicas(all) - available),
+    unavailableReplicas: Math.max(0, specReplicas(all) - available),
     ...(collisionCount === undefined ? {} : { collisionCount }),
     conditions: [...withCondition(conditions, condition, now)],
   };

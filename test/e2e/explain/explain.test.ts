@@ -1,5 +1,6 @@
 // `nodelet explain` on a real node: pods that are broken in all sorts of ways at the same time, in one lab, and the answer for
 // each. The command's own code is called in this process; test/e2e/docs runs the program.
+// Past 500 lines by its rows, which wait for their states side by side in that one lab.
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';

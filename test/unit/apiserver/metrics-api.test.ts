@@ -150,7 +150,7 @@ function collector(pods: readonly KubeObject[] = [runningPod('web', 'n1')]) {
   });
   /** Time goes on until the first two readings are there. */
   const begin = async (): Promise<void> => {
-    const wanted = subject.wanted();
+    const wanted = subject.requested();
     while (clock.pending > 0 && state.requests < 2) await new Promise(setImmediate);
     const done = wanted.then(() => true);
     while (!(await Promise.race([done, new Promise((resolve) => setImmediate(() => resolve(false)))]))) {

@@ -30,7 +30,11 @@ interface Where extends Partial<SliceEndpoint> {
   readonly on?: string;
 }
 
-export function makeSlice(service: string, endpoints: readonly (string | [string, Where])[], port = 80): EndpointSlice {
+export function makeSlice(
+  service: string,
+  endpoints: readonly (string | readonly [string, Where])[],
+  port = 80,
+): EndpointSlice {
   return {
     metadata: {
       name: `${service}-1`,

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { type AgentPageInput, agentPage, probesPage } from '../../../../agent/metrics/agent-page.ts';
+import { agentPage, probesPage } from '../../../../agent/metrics/agent-page.ts';
 import { PodStarts } from '../../../../agent/metrics/pod-starts.ts';
 import { Relists } from '../../../../agent/metrics/relists.ts';
 import { SpanMetrics } from '../../../../agent/metrics/span-metrics.ts';
+import { podUID } from '../../../../agent/model/pod-uid.ts';
 import { type EpochMs, epochMs, plusMs } from '../../../../lib/clock.ts';
 import { type Metric, MetricsText } from '../../../../lib/metrics.ts';
 import type { Span } from '../../../../lib/trace.ts';
@@ -224,11 +225,11 @@ test('relists: their duration, and the time between their beginnings', () => {
 
 test('the agent’s page: what was counted, and its state', () => {
   const snapshot = {
-    pod: { uid: POD.metadata.uid, namespace: 'demo', name: 'web' },
+    pod: { uid: podUID(POD.metadata.uid), namespace: 'demo', name: 'web' },
     sandboxes: [],
     containers: [container('a', ''), container('b', '', 'exited'), container('c', '')],
     observedAt: epochMs(0),
-  } as unknown as NonNullable<AgentPageInput['pods'][number]['snapshot']>;
+  };
   const page = parseMetrics(
     agentPage({
       nodeName: 'n1',
