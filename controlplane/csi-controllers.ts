@@ -4,9 +4,10 @@
 import type { Tracer } from '../lib/trace.ts';
 import { CsiAttacher } from './attacher/csi-attacher.ts';
 import { Expander } from './expander/expander.ts';
+import type { Informers } from './informers.ts';
 import { CapacityPublisher } from './provisioner/capacity.ts';
 import { Provisioner } from './provisioner/provisioner.ts';
-import type { Controller, ControllerContext, Informers } from './runtime.ts';
+import type { Controller, ControllerContext } from './runtime.ts';
 import { type DriverEndpoint, Drivers } from './storage/drivers.ts';
 
 export interface CsiControllers {

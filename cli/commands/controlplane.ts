@@ -12,6 +12,7 @@ import { stopSignal } from './signals.ts';
 interface Flags {
   readonly kubeconfig: string;
   readonly schedulerKubeconfig?: string;
+  readonly controllers: string;
   readonly csiEndpoint: readonly DriverEndpoint[];
 }
 
@@ -30,6 +31,11 @@ export function controlplaneCommand(): Command {
     .requiredOption('--kubeconfig <file>', 'identity of the controllers (system:kube-controller-manager)')
     .option('--scheduler-kubeconfig <file>', 'identity of the scheduler (system:kube-scheduler); without it none runs')
     .option(
+      '--controllers <names>',
+      'controllers to run, with commas between: "*" for all, "-deployment-controller" for all but this one',
+      '*',
+    )
+    .option(
       '--csi-endpoint <name=unix://path>',
       'a CSI driver to make, attach, grow and delete volumes with; repeatable',
       (text: string, before: readonly DriverEndpoint[]) => [...before, csiEndpoint(text)],
@@ -43,6 +49,7 @@ export function controlplaneCommand(): Command {
         ...(flags.schedulerKubeconfig === undefined
           ? {}
           : { scheduler: await loadKubeconfig(flags.schedulerKubeconfig) }),
+        controllers: flags.controllers.split(',').map((name) => name.trim()),
         csiDrivers: flags.csiEndpoint,
         tracer: new Tracer(),
         clock: systemClock,

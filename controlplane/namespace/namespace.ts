@@ -8,7 +8,8 @@ import type { Stored } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
-import type { Controller, ControllerContext, Informers, Namespace } from '../runtime.ts';
+import type { Informers, Namespace } from '../informers.ts';
+import type { Controller, ControllerContext } from '../runtime.ts';
 import { discoverNamespaced, type NamespacedResource } from './discovery.ts';
 
 /** How soon remaining content is listed again, if no event comes earlier. ms. */

@@ -7,7 +7,8 @@ import { objectKey } from '../../client/store.ts';
 import type { Lease, Node } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
-import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import type { Informers } from '../informers.ts';
+import type { Controller, ControllerContext } from '../runtime.ts';
 import { nextTaints, unknownConditions } from './taints.ts';
 
 /** --node-monitor-grace-period of the real controller (40 s until v1.31). */

@@ -8,7 +8,8 @@ import type { Pod } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
-import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import type { Informers } from '../informers.ts';
+import type { Controller, ControllerContext } from '../runtime.ts';
 import { tolerationMs } from './toleration-time.ts';
 
 type Needed = Pick<Informers, 'nodes' | 'pods'>;

@@ -5,7 +5,8 @@ import { isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
-import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import type { Informers } from '../informers.ts';
+import type { Controller, ControllerContext } from '../runtime.ts';
 
 /** The real collector's quarantine. */
 export const QUARANTINE_MS = 40_000;

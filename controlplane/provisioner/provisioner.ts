@@ -7,7 +7,8 @@ import { objectKey } from '../../client/store.ts';
 import type { Node } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { isCsiError } from '../../csi/client.ts';
-import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import type { Informers } from '../informers.ts';
+import type { Controller, ControllerContext } from '../runtime.ts';
 import { driverMessage } from '../storage/driver-message.ts';
 import { CONTROLLER_TIMEOUT_MS, DRIVER_BACKOFF, type Driver } from '../storage/drivers.ts';
 import {

@@ -5,7 +5,8 @@ import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import { objectKey } from '../../client/store.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
-import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import type { Informers } from '../informers.ts';
+import type { Controller, ControllerContext } from '../runtime.ts';
 
 const ACCOUNT = 'default';
 const CONFIG_MAP = 'kube-root-ca.crt';

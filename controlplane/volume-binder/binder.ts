@@ -6,7 +6,8 @@ import { type Change, objectKey } from '../../client/store.ts';
 import type { Pod } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
-import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import type { Informers } from '../informers.ts';
+import type { Controller, ControllerContext } from '../runtime.ts';
 import {
   ANNOTATIONS,
   annotation,

@@ -6,7 +6,8 @@ import { resourcePath } from '../../client/paths.ts';
 import { type Change, objectKey } from '../../client/store.ts';
 import type { Pod } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
-import type { Controller, ControllerContext, Informers } from '../runtime.ts';
+import type { Informers } from '../informers.ts';
+import type { Controller, ControllerContext } from '../runtime.ts';
 import {
   claimNamesOf,
   isFinished,

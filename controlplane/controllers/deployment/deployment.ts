@@ -8,7 +8,8 @@ import type { Pod } from '../../../client/types.ts';
 import { WorkQueue } from '../../../client/workqueue.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { sameJson } from '../../../lib/same-json.ts';
-import type { Controller, ControllerContext, Informers } from '../../runtime.ts';
+import type { Informers } from '../../informers.ts';
+import type { Controller, ControllerContext } from '../../runtime.ts';
 import { claim } from '../shared/claim.ts';
 import {
   DEPLOYMENT,

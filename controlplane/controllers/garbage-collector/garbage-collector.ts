@@ -7,7 +7,8 @@ import { isNotFound } from '../../../client/errors.ts';
 import { type Change, type Identified, objectKey, type ReadableStore } from '../../../client/store.ts';
 import { WorkQueue } from '../../../client/workqueue.ts';
 import { sameJson } from '../../../lib/same-json.ts';
-import type { Controller, ControllerContext, Informers } from '../../runtime.ts';
+import type { Informers } from '../../informers.ts';
+import type { Controller, ControllerContext } from '../../runtime.ts';
 import {
   DEPLOYMENT,
   ENDPOINT_SLICE,

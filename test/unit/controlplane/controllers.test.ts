@@ -3,8 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { UnreachableError } from '../../../client/errors.ts';
 import type { Pod } from '../../../client/types.ts';
+import type { Namespace } from '../../../controlplane/informers.ts';
 import { deletionConditions, NamespaceController } from '../../../controlplane/namespace/namespace.ts';
-import type { Namespace } from '../../../controlplane/runtime.ts';
 import { Scheduler } from '../../../controlplane/scheduler/scheduler.ts';
 import { ServiceAccountController } from '../../../controlplane/serviceaccount/serviceaccount.ts';
 import { apiError } from '../../support/fake-client.ts';

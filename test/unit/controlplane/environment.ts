@@ -3,7 +3,8 @@
 import { Store } from '../../../client/store.ts';
 import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service } from '../../../client/types.ts';
 import type { Deployment, ReplicaSet } from '../../../controlplane/controllers/shared/objects.ts';
-import { type Controller, type Namespace, runController, type ServiceAccount } from '../../../controlplane/runtime.ts';
+import type { Namespace, ServiceAccount } from '../../../controlplane/informers.ts';
+import { type Controller, runController } from '../../../controlplane/runtime.ts';
 import { FakeClient } from '../../support/fake-client.ts';
 import { storageStores } from '../../support/storage-objects.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

@@ -1,0 +1,137 @@
+// The controllers, one row each: kube-controller-manager's name of it, what its events come from, and how it is made. Which of
+// them run is the choice of --controllers.
+
+import { AttachDetachController } from './attacher/attach-detach.ts';
+import { DeploymentController } from './controllers/deployment/deployment.ts';
+import { EndpointsController } from './controllers/endpoints/endpoints.ts';
+import { EndpointSliceController } from './controllers/endpointslice/endpointslice.ts';
+import { EndpointSliceMirroringController } from './controllers/endpointslice-mirroring/endpointslice-mirroring.ts';
+import { GarbageCollector } from './controllers/garbage-collector/garbage-collector.ts';
+import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
+import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
+import type { Informers } from './informers.ts';
+import { NamespaceController } from './namespace/namespace.ts';
+import { NodeLifecycleController } from './node/lifecycle.ts';
+import { TaintEvictionController } from './node/taint-eviction.ts';
+import { PodGarbageCollector } from './podgc/podgc.ts';
+import type { Controller, ControllerContext } from './runtime.ts';
+import { ServiceAccountController } from './serviceaccount/serviceaccount.ts';
+import { VolumeBinder } from './volume-binder/binder.ts';
+import { VolumeProtection } from './volume-protection/protection.ts';
+
+/** What controllers need beside the API. */
+export interface ControllerSettings {
+  /** CA to publish as kube-root-ca.crt, PEM; undefined where the controllers' kubeconfig names none. */
+  readonly rootCa: string | undefined;
+}
+
+export interface ControllerRow {
+  /** kube-controller-manager's name for --controllers. */
+  readonly name: string;
+  /** Its events' source.component. */
+  readonly component: string;
+  make(context: ControllerContext, informers: Informers, settings: ControllerSettings): Controller;
+}
+
+const row = (name: string, component: string, make: ControllerRow['make']): ControllerRow => ({
+  name,
+  component,
+  make,
+});
+
+/** All of them run unless --controllers says otherwise. */
+export const CONTROLLERS: readonly ControllerRow[] = [
+  row(
+    'namespace-controller',
+    'namespace-controller',
+    (context, informers) => new NamespaceController(context, informers),
+  ),
+  row(
+    'serviceaccount-controller',
+    'serviceaccount-controller',
+    (context, informers, { rootCa }) => new ServiceAccountController(context, informers, rootCa),
+  ),
+  row(
+    'node-lifecycle-controller',
+    'node-controller',
+    (context, informers) => new NodeLifecycleController(context, informers),
+  ),
+  row(
+    'taint-eviction-controller',
+    'taint-eviction-controller',
+    (context, informers) => new TaintEvictionController(context, informers),
+  ),
+  row(
+    'pod-garbage-collector-controller',
+    'node-controller',
+    (context, informers) => new PodGarbageCollector(context, informers),
+  ),
+  row(
+    'garbage-collector-controller',
+    'garbage-collector-controller',
+    (context, informers) => new GarbageCollector(context, informers),
+  ),
+  row(
+    'deployment-controller',
+    'deployment-controller',
+    (context, informers) => new DeploymentController(context, informers),
+  ),
+  row(
+    'replicaset-controller',
+    'replicaset-controller',
+    (context, informers) => new ReplicaSetController(context, informers),
+  ),
+  row(
+    'endpointslice-controller',
+    'endpoint-slice-controller',
+    (context, informers) => new EndpointSliceController(context, informers),
+  ),
+  row(
+    'endpoints-controller',
+    'endpoint-controller',
+    (context, informers) => new EndpointsController(context, informers),
+  ),
+  row(
+    'endpointslice-mirroring-controller',
+    'endpoint-slice-mirroring-controller',
+    (context, informers) => new EndpointSliceMirroringController(context, informers),
+  ),
+  row(
+    'persistentvolume-binder-controller',
+    'persistentvolume-controller',
+    (context, informers) => new VolumeBinder(context, informers),
+  ),
+  row(
+    'persistentvolume-attach-detach-controller',
+    'attachdetach-controller',
+    (context, informers) => new AttachDetachController(context, informers),
+  ),
+  // persistentvolume-protection-controller is in it.
+  row(
+    'persistentvolumeclaim-protection-controller',
+    'node-controller',
+    (context, informers) => new VolumeProtection(context, informers),
+  ),
+  row(
+    'ephemeral-volume-controller',
+    'ephemeral_volume',
+    (context, informers) => new EphemeralVolumeController(context, informers),
+  ),
+];
+
+/**
+ * The rows that --controllers chooses: names, `-name` for all but this one, `*` for all that are not named. As in kube-controller-manager an explicit name wins
+ * over `*`. Throws for a name that no controller has.
+ */
+export function chooseControllers(
+  selection: readonly string[],
+  rows: readonly ControllerRow[] = CONTROLLERS,
+): readonly ControllerRow[] {
+  const known = new Set(rows.map(({ name }) => name));
+  const unknown = selection.find((entry) => entry !== '*' && !known.has(entry.replace(/^-/, '')));
+  if (unknown !== undefined) {
+    throw new Error(`"${unknown}" is not in the list of known controllers: ${[...known].sort().join(', ')}`);
+  }
+  const all = selection.includes('*');
+  return rows.filter(({ name }) => selection.includes(name) || (all && !selection.includes(`-${name}`)));
+}

@@ -1,0 +1,118 @@
+// One list-watch a kind, shared by all controllers of the process. Decides nothing.
+
+import type { Namespace as CoreNamespace, ServiceAccount as CoreServiceAccount } from 'kubernetes-types/core/v1';
+import { type Query, resourcePath } from '../client/paths.ts';
+import { type ListWatcher, Reflector } from '../client/reflector.ts';
+import type { Identified, ReadableStore } from '../client/store.ts';
+import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service, Stored } from '../client/types.ts';
+import type { Clock } from '../lib/clock.ts';
+import { errorMessage } from '../lib/errors.ts';
+import type { Deployment, ReplicaSet } from './controllers/shared/objects.ts';
+import type { Log } from './runtime.ts';
+import type {
+  CsiDriver,
+  CsiNode,
+  CsiStorageCapacity,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+  VolumeAttachment,
+} from './storage/objects.ts';
+
+export type Namespace = Stored<CoreNamespace>;
+export type ServiceAccount = Stored<CoreServiceAccount>;
+
+/** A change that a controller reacts to may leave these out of the stored copies: they only cost memory. */
+function withoutManagedFields<T extends Identified>(object: T): T {
+  if (object.metadata.managedFields === undefined) return object;
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+/** One list-watch per kind for all controllers of the process. */
+export class Informers {
+  readonly #runners: ((signal: AbortSignal) => Promise<void>)[] = [];
+  readonly #synced: (() => Promise<void>)[] = [];
+  readonly pods: ReadableStore<Pod>;
+  readonly nodes: ReadableStore<Node>;
+  readonly namespaces: ReadableStore<Namespace>;
+  /** Only those called "default". */
+  readonly defaultServiceAccounts: ReadableStore<ServiceAccount>;
+  /** Only those called "kube-root-ca.crt". */
+  readonly rootCaConfigMaps: ReadableStore<ConfigMap>;
+  /** Of namespace kube-node-lease. */
+  readonly nodeLeases: ReadableStore<Lease>;
+  readonly persistentVolumes: ReadableStore<PersistentVolume>;
+  readonly persistentVolumeClaims: ReadableStore<PersistentVolumeClaim>;
+  readonly storageClasses: ReadableStore<StorageClass>;
+  readonly csiDrivers: ReadableStore<CsiDriver>;
+  readonly csiNodes: ReadableStore<CsiNode>;
+  readonly volumeAttachments: ReadableStore<VolumeAttachment>;
+  readonly csiStorageCapacities: ReadableStore<CsiStorageCapacity>;
+  readonly services: ReadableStore<Service>;
+  readonly endpoints: ReadableStore<Endpoints>;
+  readonly endpointSlices: ReadableStore<EndpointSlice>;
+  readonly replicaSets: ReadableStore<ReplicaSet>;
+  readonly deployments: ReadableStore<Deployment>;
+
+  constructor(client: ListWatcher, clock: Clock, log: Log) {
+    const informer = <T extends Identified>(what: string, path: string, query?: Query): ReadableStore<T> => {
+      const reflector = new Reflector<T>({
+        client,
+        path,
+        clock,
+        transform: withoutManagedFields,
+        ...(query === undefined ? {} : { query }),
+        onFailure: (error, ms) => log(`${what}: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
+        onRecovery: () => log(`${what}: the API server answers again`),
+      });
+      this.#runners.push((signal) => reflector.run(signal));
+      this.#synced.push(() => reflector.store.whenSynced());
+      return reflector.store;
+    };
+    const named = (name: string): Query => ({ fieldSelector: `metadata.name=${name}` });
+    this.pods = informer<Pod>('pods', resourcePath('v1', 'pods'));
+    this.nodes = informer<Node>('nodes', resourcePath('v1', 'nodes'));
+    this.namespaces = informer<Namespace>('namespaces', resourcePath('v1', 'namespaces'));
+    this.defaultServiceAccounts = informer<ServiceAccount>(
+      'serviceaccounts',
+      resourcePath('v1', 'serviceaccounts'),
+      named('default'),
+    );
+    this.rootCaConfigMaps = informer<ConfigMap>(
+      'configmaps',
+      resourcePath('v1', 'configmaps'),
+      named('kube-root-ca.crt'),
+    );
+    this.nodeLeases = informer<Lease>(
+      'leases',
+      resourcePath('coordination.k8s.io/v1', 'leases', { namespace: 'kube-node-lease' }),
+    );
+    const core = <T extends Identified>(plural: string) => informer<T>(plural, resourcePath('v1', plural));
+    const storage = <T extends Identified>(plural: string) =>
+      informer<T>(plural, resourcePath('storage.k8s.io/v1', plural));
+    this.persistentVolumes = core('persistentvolumes');
+    this.persistentVolumeClaims = core('persistentvolumeclaims');
+    this.storageClasses = storage('storageclasses');
+    this.csiDrivers = storage('csidrivers');
+    this.csiNodes = storage('csinodes');
+    this.volumeAttachments = storage('volumeattachments');
+    this.csiStorageCapacities = storage('csistoragecapacities');
+    this.services = core('services');
+    this.endpoints = core('endpoints');
+    this.endpointSlices = informer('endpointslices', resourcePath('discovery.k8s.io/v1', 'endpointslices'));
+    const apps = <T extends Identified>(plural: string) => informer<T>(plural, resourcePath('apps/v1', plural));
+    this.replicaSets = apps('replicasets');
+    this.deployments = apps('deployments');
+  }
+
+  /** Runs every list-watch until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#runners.map((run) => run(signal)));
+  }
+
+  /** Resolves once every store holds a complete list. */
+  async whenSynced(): Promise<void> {
+    await Promise.all(this.#synced.map((synced) => synced()));
+  }
+}
