@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { resourcePath } from '../../../client/paths.ts';
-import { execOk } from '../../../lib/exec.ts';
+import { exec, execOk } from '../../../lib/exec.ts';
 import { quantityValue } from '../../../lib/quantity.ts';
 import { parseRfc3339 } from '../../../lib/rfc3339.ts';
 import { parseMetrics } from '../../support/metrics-text.ts';
@@ -42,9 +42,9 @@ const tools = await kubectls();
 const readings: Reading[] = [];
 let cgroups: Readonly<Record<'busy' | 'holder', readonly string[]>>;
 
-/** The directories of a container's cgroup, one for each hierarchy. */
+/** The directories of a container's cgroup, one for each hierarchy. Cgroups of other pods may go during the search, and fail it. */
 async function cgroupsOf(id: string): Promise<readonly string[]> {
-  const stdout = await execOk('find', ['/sys/fs/cgroup', '-type', 'd', '-name', `*${id}*`]);
+  const { stdout } = await exec('find', ['/sys/fs/cgroup', '-type', 'd', '-name', `*${id}*`]);
   return stdout.split('\n').filter(Boolean);
 }
 
