@@ -25,6 +25,8 @@ export interface RequestOptions {
   /** Whole request, in ms; default 30 s. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
+  /** As PartialObjectMetadata: apiVersion, kind and metadata alone, in a list as in a single object. */
+  readonly metadataOnly?: boolean;
 }
 
 export interface DeleteOptions extends RequestOptions {
@@ -125,8 +127,14 @@ export class ApiClient {
    * Events of a collection until the server ends the stream or `signal` aborts. An ERROR event is yielded like any
    * other. Throws ApiError when the watch is refused, UnreachableError when the connection fails or breaks.
    */
-  watch<T = ApiObject>(path: string, query: Query, signal: AbortSignal): AsyncIterableIterator<WatchEvent<T>> {
-    const call: Call = { method: 'GET', verb: 'WATCH', path, options: { query: { ...query, watch: true }, signal } };
+  watch<T = ApiObject>(
+    path: string,
+    query: Query,
+    signal: AbortSignal,
+    options: Pick<RequestOptions, 'metadataOnly'> = {},
+  ): AsyncIterableIterator<WatchEvent<T>> {
+    const watched = { ...options, query: { ...query, watch: true }, signal };
+    const call: Call = { method: 'GET', verb: 'WATCH', path, options: watched };
     return events<T>(lines(this.#body(call)));
   }
 
@@ -250,7 +258,7 @@ export class ApiClient {
       method: call.method,
       path: `${call.path}${queryString(call.options.query)}`,
       headers: {
-        accept: call.accept ?? 'application/json',
+        accept: call.accept ?? acceptOf(call),
         'user-agent': this.#options.userAgent,
         ...(body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
         ...(traceparent === undefined ? {} : { traceparent }),
@@ -262,6 +270,12 @@ export class ApiClient {
       signal: call.options.signal,
     });
   }
+}
+
+function acceptOf({ verb, options }: Call): string {
+  if (options.metadataOnly !== true) return 'application/json';
+  const kind = verb === 'LIST' ? 'PartialObjectMetadataList' : 'PartialObjectMetadata';
+  return `application/json;as=${kind};g=meta.k8s.io;v=v1`;
 }
 
 /** Of an object or a list; undefined for what has none. */

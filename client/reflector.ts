@@ -15,7 +15,12 @@ import { type Identified, type ReadableStore, Store } from './store.ts';
 /** What a reflector needs of a client; ApiClient has it. */
 export interface ListWatcher {
   list<T>(path: string, query?: Query, options?: RequestOptions): Promise<ListOf<T>>;
-  watch<T>(path: string, query: Query, signal: AbortSignal): AsyncIterable<WatchEvent<T>>;
+  watch<T>(
+    path: string,
+    query: Query,
+    signal: AbortSignal,
+    options?: Pick<RequestOptions, 'metadataOnly'>,
+  ): AsyncIterable<WatchEvent<T>>;
 }
 
 export interface ReflectorOptions<T> {
@@ -24,6 +29,8 @@ export interface ReflectorOptions<T> {
   readonly path: string;
   /** fieldSelector, labelSelector. */
   readonly query?: Query;
+  /** The store has apiVersion, kind and metadata of the objects alone. */
+  readonly metadataOnly?: boolean;
   readonly clock: Clock;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
@@ -92,7 +99,7 @@ export class Reflector<T extends Identified> {
 
   async #list(signal: AbortSignal): Promise<void> {
     const { client, path, query } = this.#options;
-    const list = await client.list<T>(path, query, { signal, timeoutMs: LIST_TIMEOUT_MS });
+    const list = await client.list<T>(path, query, { signal, timeoutMs: LIST_TIMEOUT_MS, ...this.#representation() });
     this.#recovered();
     // Items of a list carry neither kind nor apiVersion on a real API server.
     const type = { kind: list.kind.replace(/List$/, ''), apiVersion: list.apiVersion };
@@ -109,7 +116,8 @@ export class Reflector<T extends Identified> {
     let seen = 0;
     const overrun = new AbortController();
     const timer = clock.after(seconds * 1000 + WATCH_OVERRUN_MS, () => overrun.abort());
-    const events = client.watch<T>(path, query, AbortSignal.any([signal, overrun.signal]))[Symbol.asyncIterator]();
+    const both = AbortSignal.any([signal, overrun.signal]);
+    const events = client.watch<T>(path, query, both, this.#representation())[Symbol.asyncIterator]();
     try {
       while (await this.#step(events, signal)) seen++;
       if (signal.aborted) return;
@@ -141,6 +149,10 @@ export class Reflector<T extends Identified> {
 
   #prepare(object: T): T {
     return this.#options.transform === undefined ? object : this.#options.transform(object);
+  }
+
+  #representation(): { readonly metadataOnly?: boolean } {
+    return this.#options.metadataOnly === true ? { metadataOnly: true } : {};
   }
 
   #expiredAfresh(): boolean {

@@ -2,7 +2,7 @@
 
 import type { Namespace as CoreNamespace, ServiceAccount as CoreServiceAccount } from 'kubernetes-types/core/v1';
 import { type Query, resourcePath } from '../client/paths.ts';
-import { type ListWatcher, Reflector } from '../client/reflector.ts';
+import { type ListWatcher, Reflector, type ReflectorOptions } from '../client/reflector.ts';
 import type { Identified, ReadableStore } from '../client/store.ts';
 import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service, Stored } from '../client/types.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -31,6 +31,11 @@ function withoutManagedFields<T extends Identified>(object: T): T {
 
 /** One list-watch per kind for all controllers of the process. */
 export class Informers {
+  readonly #client: ListWatcher;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  /** Those of whole kinds, by the path of their collection. */
+  readonly #whole = new Map<string, ReadableStore<Identified>>();
   readonly #runners: ((signal: AbortSignal) => Promise<void>)[] = [];
   readonly #synced: (() => Promise<void>)[] = [];
   readonly pods: ReadableStore<Pod>;
@@ -56,18 +61,14 @@ export class Informers {
   readonly deployments: ReadableStore<Deployment>;
 
   constructor(client: ListWatcher, clock: Clock, log: Log) {
+    this.#client = client;
+    this.#clock = clock;
+    this.#log = log;
     const informer = <T extends Identified>(what: string, path: string, query?: Query): ReadableStore<T> => {
-      const reflector = new Reflector<T>({
-        client,
-        path,
-        clock,
-        transform: withoutManagedFields,
-        ...(query === undefined ? {} : { query }),
-        onFailure: (error, ms) => log(`${what}: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
-        onRecovery: () => log(`${what}: the API server answers again`),
-      });
+      const reflector = this.#reflector<T>(what, path, query === undefined ? {} : { query });
       this.#runners.push((signal) => reflector.run(signal));
       this.#synced.push(() => reflector.store.whenSynced());
+      if (query === undefined) this.#whole.set(path, reflector.store);
       return reflector.store;
     };
     const named = (name: string): Query => ({ fieldSelector: `metadata.name=${name}` });
@@ -104,6 +105,34 @@ export class Informers {
     const apps = <T extends Identified>(plural: string) => informer<T>(plural, resourcePath('apps/v1', plural));
     this.replicaSets = apps('replicasets');
     this.deployments = apps('deployments');
+  }
+
+  #reflector<T extends Identified>(
+    what: string,
+    path: string,
+    options: Pick<ReflectorOptions<T>, 'query' | 'metadataOnly'>,
+  ): Reflector<T> {
+    return new Reflector<T>({
+      client: this.#client,
+      path,
+      clock: this.#clock,
+      transform: withoutManagedFields,
+      ...options,
+      onFailure: (error, ms) => this.#log(`${what}: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
+      onRecovery: () => this.#log(`${what}: the API server answers again`),
+    });
+  }
+
+  /** The store of a whole kind, where there is one; `path` is its collection. */
+  whole(path: string): ReadableStore<Identified> | undefined {
+    return this.#whole.get(path);
+  }
+
+  /** A list-watch of one more kind, of the objects' metadata alone, until `signal` aborts. */
+  watchMetadata(what: string, path: string, signal: AbortSignal): ReadableStore<Identified> {
+    const reflector = this.#reflector<Identified>(what, path, { metadataOnly: true });
+    void reflector.run(signal);
+    return reflector.store;
   }
 
   /** Runs every list-watch until `signal` aborts. */

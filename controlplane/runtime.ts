@@ -29,6 +29,8 @@ export interface Controller {
   readonly queue: WorkQueue;
   readonly workers: number;
   sync(key: string): Promise<void>;
+  /** What it does beside its queue, list-watches of its own for one, until `signal` aborts. Never throws. */
+  background?(signal: AbortSignal): Promise<void>;
 }
 
 /** Works off a controller's queue until `signal` aborts. Conflicts are ordinary and not logged. */
@@ -36,12 +38,15 @@ export async function runController(controller: Controller, log: Log, signal: Ab
   const stop = (): void => controller.queue.shutDown();
   signal.addEventListener('abort', stop, { once: true });
   if (signal.aborted) stop();
-  await controller.queue.run(
-    controller.workers,
-    (key) => controller.sync(key),
-    (key, error, retryInMs) => {
-      if (signal.aborted || isConflict(error)) return;
-      log(`${controller.name} ${key}: ${errorMessage(error)}; again in ${retryInMs} ms`);
-    },
-  );
+  await Promise.all([
+    controller.background?.(signal),
+    controller.queue.run(
+      controller.workers,
+      (key) => controller.sync(key),
+      (key, error, retryInMs) => {
+        if (signal.aborted || isConflict(error)) return;
+        log(`${controller.name} ${key}: ${errorMessage(error)}; again in ${retryInMs} ms`);
+      },
+    ),
+  ]);
 }

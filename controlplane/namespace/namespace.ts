@@ -8,15 +8,15 @@ import type { Stored } from '../../client/types.ts';
 import { WorkQueue } from '../../client/workqueue.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
+import { type DiscoveredResource, discover, isEmptied } from '../discovery.ts';
 import type { Informers, Namespace } from '../informers.ts';
 import type { Controller, ControllerContext } from '../runtime.ts';
-import { discoverNamespaced, type NamespacedResource } from './discovery.ts';
 
 /** How soon remaining content is listed again, if no event comes earlier. ms. */
 const RECHECK_MS = 1000;
 
 interface Remaining {
-  readonly resource: NamespacedResource;
+  readonly resource: DiscoveredResource;
   readonly count: number;
   readonly finalizers: readonly string[];
 }
@@ -49,7 +49,7 @@ export function deletionConditions(
   for (const { finalizers: names } of remaining) {
     for (const name of names) finalizers.set(name, (finalizers.get(name) ?? 0) + 1);
   }
-  const name = ({ apiVersion, plural }: NamespacedResource): string =>
+  const name = ({ apiVersion, plural }: DiscoveredResource): string =>
     apiVersion.includes('/') ? `${plural}.${apiVersion.split('/', 1)[0]}` : `${plural}.`;
   return [
     condition(
@@ -122,11 +122,12 @@ export class NamespaceController implements Controller {
     const known = this.#informers.namespaces.get(name);
     if (known === undefined || !isTerminating(known)) return;
     const { client } = this.#context;
-    const discovery = await discoverNamespaced(client);
+    const discovery = await discover(client);
+    const resources = discovery.resources.filter(isEmptied);
     // As upstream (OrderedNamespaceDeletion): as long as a pod runs, what it may depend on stays, its NetworkPolicies for one.
-    const isPods = ({ apiVersion, plural }: NamespacedResource): boolean => apiVersion === 'v1' && plural === 'pods';
-    const pods = discovery.resources.filter(isPods);
-    const others = discovery.resources.filter((resource) => !isPods(resource));
+    const isPods = ({ apiVersion, plural }: DiscoveredResource): boolean => apiVersion === 'v1' && plural === 'pods';
+    const pods = resources.filter(isPods);
+    const others = resources.filter((resource) => !isPods(resource));
     let { remaining, failures } = await this.#emptyAll(pods, name);
     if (remaining.length === 0 && failures.length === 0) ({ remaining, failures } = await this.#emptyAll(others, name));
     const done = remaining.length === 0 && failures.length === 0 && discovery.failures.length === 0;
@@ -140,7 +141,7 @@ export class NamespaceController implements Controller {
 
   /** Deletes all objects of these kinds, at the same time: what remains of them, and why. */
   async #emptyAll(
-    resources: readonly NamespacedResource[],
+    resources: readonly DiscoveredResource[],
     namespace: string,
   ): Promise<{ readonly remaining: readonly Remaining[]; readonly failures: readonly string[] }> {
     const failures: string[] = [];
@@ -159,7 +160,7 @@ export class NamespaceController implements Controller {
   }
 
   /** Deletes all objects of one kind, and returns what remains. */
-  async #empty(resource: NamespacedResource, namespace: string): Promise<Remaining> {
+  async #empty(resource: DiscoveredResource, namespace: string): Promise<Remaining> {
     const { client } = this.#context;
     const path = resourcePath(resource.apiVersion, resource.plural, { namespace });
     let items = (await client.list<Stored<object>>(path)).items;

@@ -1,24 +1,17 @@
 // The garbage collector: deletes what has lost its owners, and carries out the deletions in the foreground and those that
-// orphan, which the server only marks by a finalizer. decide.ts decides. It knows the kinds it is given, as dependents and
-// as owners; an owner of another kind is taken to be there.
+// orphan, which the server only marks by a finalizer. decide.ts decides; collected-kinds.ts knows the kinds.
 
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import { isNotFound } from '../../../client/errors.ts';
-import { type Change, type Identified, objectKey, type ReadableStore } from '../../../client/store.ts';
+import { resourcePath } from '../../../client/paths.ts';
+import type { Change, Identified } from '../../../client/store.ts';
 import { WorkQueue } from '../../../client/workqueue.ts';
 import { sameJson } from '../../../lib/same-json.ts';
+import { type DiscoveredResource, discover } from '../../discovery.ts';
 import type { Informers } from '../../informers.ts';
 import type { Controller, ControllerContext } from '../../runtime.ts';
-import {
-  DEPLOYMENT,
-  ENDPOINT_SLICE,
-  ENDPOINTS,
-  pathOf,
-  REPLICA_SET,
-  SERVICE,
-  type WorkloadKind,
-} from '../shared/objects.ts';
-import { POD } from '../shared/pods.ts';
+import { pathOf, subjectOf, type WorkloadKind } from '../shared/objects.ts';
+import { CollectedKinds } from './collected-kinds.ts';
 import {
   type Action,
   decideLeaving,
@@ -28,114 +21,79 @@ import {
   type OwnerState,
   waitsForDependents,
 } from './decide.ts';
+import { type Item, keyOf, OwnerGraph, referencesOf } from './owner-graph.ts';
 
-type Needed = Pick<Informers, 'pods' | 'replicaSets' | 'deployments' | 'services' | 'endpoints' | 'endpointSlices'>;
+/** A key of the queue that is no object's: the kinds are looked for again. */
+const DISCOVERY = 'discovery';
+/** Between two of these, if no definition of a kind changes earlier. ms. */
+const DISCOVERY_EVERY_MS = 30_000;
+/** How long the first decision waits for the lists of all kinds: one that cannot be listed stops nothing for ever. ms. */
+const SYNC_LIMIT_MS = 30_000;
+/** Owners that are known to be gone. Their uids never come back. */
+const GONE_OWNERS = 500;
+/** What makes new kinds. */
+const DEFINITIONS: ReadonlySet<string> = new Set(['customresourcedefinitions', 'apiservices']);
 
-interface Watched {
-  readonly kind: WorkloadKind;
-  readonly store: ReadableStore<Identified>;
-}
+type Needed = Pick<Informers, 'whole' | 'watchMetadata'>;
 
-interface Item {
-  readonly kind: WorkloadKind;
-  readonly object: Identified;
-}
-
-const referencesOf = ({ metadata }: Identified): readonly OwnerReference[] => metadata.ownerReferences ?? [];
-/** Names contain no colon. */
-const keyOf = (kind: WorkloadKind, object: Identified): string => `${kind.plural}:${objectKey(object)}`;
-
-/** Keys are plural and key of an object. */
+/** Keys are those of objects (owner-graph.ts), and DISCOVERY. */
 export class GarbageCollector implements Controller {
   readonly name = 'garbage-collector';
   readonly workers = 20;
   readonly queue: WorkQueue;
   readonly #context: ControllerContext;
-  readonly #watched: ReadonlyMap<string, Watched>;
-  /** Dependents by the uid of an owner, then by key. */
-  readonly #dependents = new Map<string, Map<string, Item>>();
-  /** Keys by uid, of everything that is watched. */
-  readonly #keys = new Map<string, string>();
+  readonly #kinds: CollectedKinds;
+  readonly #graph = new OwnerGraph();
+  readonly #goneOwners = new Set<string>();
+  /** Keys of objects with an owner of a kind that the server does not have now. */
+  readonly #unresolved = new Set<string>();
+  readonly #synced = Promise.withResolvers<void>();
+  #signal: AbortSignal | undefined;
 
   constructor(context: ControllerContext, informers: Needed) {
     this.#context = context;
     this.queue = new WorkQueue({ clock: context.clock });
-    const watched: readonly Watched[] = [
-      { kind: POD, store: informers.pods },
-      { kind: REPLICA_SET, store: informers.replicaSets },
-      { kind: DEPLOYMENT, store: informers.deployments },
-      { kind: SERVICE, store: informers.services },
-      { kind: ENDPOINTS, store: informers.endpoints },
-      { kind: ENDPOINT_SLICE, store: informers.endpointSlices },
-    ];
-    this.#watched = new Map(watched.map((each) => [each.kind.plural, each]));
-    const follow = <T extends Identified>(kind: WorkloadKind, store: ReadableStore<T>): void => {
-      store.onChange((changes) => {
-        for (const change of changes) this.#changed(kind, change);
-      });
-    };
-    follow(POD, informers.pods);
-    follow(REPLICA_SET, informers.replicaSets);
-    follow(DEPLOYMENT, informers.deployments);
-    follow(SERVICE, informers.services);
-    follow(ENDPOINTS, informers.endpoints);
-    follow(ENDPOINT_SLICE, informers.endpointSlices);
+    this.#kinds = new CollectedKinds(informers, (resource, changes) => {
+      for (const change of changes) this.#changed(resource, change);
+      if (DEFINITIONS.has(resource.plural) && changes.length > 0) this.queue.add(DISCOVERY);
+    });
+  }
+
+  async background(signal: AbortSignal): Promise<void> {
+    this.#signal = signal;
+    this.queue.add(DISCOVERY);
   }
 
   #changed(kind: WorkloadKind, change: Change<Identified>): void {
     const { object } = change;
-    const { uid } = object.metadata;
-    const key = keyOf(kind, object);
-    if (change.type === 'modified') this.#unlink(key, change.old);
+    const item = { kind, object };
     if (change.type === 'removed') {
-      this.#unlink(key, object);
-      if (this.#keys.get(uid) === key) this.#keys.delete(uid);
-      this.#enqueueDependents(uid);
+      this.#graph.remove(item);
+      for (const dependent of this.#graph.dependents(object.metadata.uid)) this.queue.add(keyOf(dependent));
     } else {
-      this.#keys.set(uid, key);
-      for (const owner of referencesOf(object)) {
-        const items = this.#dependents.get(owner.uid) ?? new Map<string, Item>();
-        items.set(key, { kind, object });
-        this.#dependents.set(owner.uid, items);
-      }
+      this.#graph.set(item);
       const leaving = object.metadata.deletionTimestamp !== undefined;
       const changed = change.type === 'added' || !sameJson(referencesOf(change.old), referencesOf(object));
-      if (leaving || (changed && referencesOf(object).length > 0)) this.queue.add(key);
+      if (leaving || (changed && referencesOf(object).length > 0)) this.queue.add(keyOf(item));
     }
     // An owner may wait for this one to go, or to block it no longer.
     for (const owner of referencesOf(object)) this.#enqueueWaiting(owner.uid);
     if (change.type === 'modified') for (const owner of referencesOf(change.old)) this.#enqueueWaiting(owner.uid);
   }
 
-  #unlink(key: string, object: Identified): void {
-    for (const { uid } of referencesOf(object)) {
-      const items = this.#dependents.get(uid);
-      items?.delete(key);
-      if (items?.size === 0) this.#dependents.delete(uid);
-    }
-  }
-
-  #enqueueDependents(uid: string): void {
-    for (const key of this.#dependents.get(uid)?.keys() ?? []) this.queue.add(key);
-  }
-
   #enqueueWaiting(uid: string): void {
-    const item = this.#find(this.#keys.get(uid));
-    if (item !== undefined && waitsForDependents(item.object)) this.queue.add(keyOf(item.kind, item.object));
-  }
-
-  #find(key = ''): Item | undefined {
-    const colon = key.indexOf(':');
-    const watched = this.#watched.get(key.slice(0, colon));
-    const object = watched?.store.get(key.slice(colon + 1));
-    return watched === undefined || object === undefined ? undefined : { kind: watched.kind, object };
+    const item = this.#graph.byUid(uid);
+    if (item !== undefined && waitsForDependents(item.object)) this.queue.add(keyOf(item));
   }
 
   async sync(key: string): Promise<void> {
-    const item = this.#find(key);
+    if (key === DISCOVERY) return await this.#discover();
+    await this.#synced.promise;
+    this.#unresolved.delete(key);
+    const item = this.#graph.get(key);
     if (item === undefined) return;
     const { object } = item;
-    const dependents = [...(this.#dependents.get(object.metadata.uid)?.values() ?? [])];
+    const dependents = this.#graph.dependents(object.metadata.uid);
     const objects = dependents.map((dependent) => dependent.object);
     if (object.metadata.deletionTimestamp !== undefined) {
       await this.#perform(item, decideLeaving(object, objects), dependents);
@@ -143,32 +101,85 @@ export class GarbageCollector implements Controller {
     }
     const owners = await Promise.all(
       referencesOf(object).map(async (reference): Promise<Owner> => {
-        return { reference, state: await this.#ownerState(object, reference) };
+        return { reference, state: await this.#ownerState(item, reference) };
       }),
     );
+    if (owners.some(({ state }) => state === 'unknown')) this.#unresolved.add(key);
     await this.#perform(item, decideOwned(object, owners, objects), dependents);
   }
 
-  /** The cache is enough to find an owner; that it is gone only the server can say. */
-  async #ownerState(dependent: Identified, { apiVersion, kind, name, uid }: OwnerReference): Promise<OwnerState> {
-    const watched = [...this.#watched.values()].find(
-      (each) => each.kind.kind === kind && each.kind.apiVersion === apiVersion,
-    );
-    if (watched === undefined) return 'unknown';
-    const { namespace } = dependent.metadata;
-    const metadata = { ...dependent.metadata, name };
-    const known = watched.store.get(
-      objectKey({ metadata: { name, ...(namespace === undefined ? {} : { namespace }) } }),
-    );
-    if (known?.metadata.uid === uid) return waitsForDependents(known) ? 'waiting' : 'there';
-    try {
-      const owner = await this.#context.client.get<Identified>(pathOf(watched.kind, { metadata }));
-      if (owner.metadata.uid !== uid) return 'gone';
-      return waitsForDependents(owner) ? 'waiting' : 'there';
-    } catch (error) {
-      if (isNotFound(error)) return 'gone';
-      throw error;
+  async #discover(): Promise<void> {
+    const { client, clock, log } = this.#context;
+    const signal = this.#signal;
+    if (signal === undefined) throw new Error('the garbage collector is not running');
+    const discovery = await discover(client);
+    for (const failure of discovery.failures) log(`${this.name}: kinds not known of ${failure}`);
+    const isNew = this.#kinds.update(discovery, signal);
+    if (isNew) {
+      const late = clock.after(SYNC_LIMIT_MS, () => this.#synced.resolve());
+      void this.#kinds.whenSynced().then(() => {
+        late.cancel();
+        this.#synced.resolve();
+        for (const key of this.#unresolved) this.queue.add(key);
+      });
     }
+    this.queue.addAfter(DISCOVERY, DISCOVERY_EVERY_MS);
+  }
+
+  /** The list-watches are enough to find an owner; that it is gone only the server can say. */
+  async #ownerState(item: Item, reference: OwnerReference): Promise<OwnerState> {
+    const resource = this.#kinds.find(reference.apiVersion, reference.kind);
+    if (resource === undefined) return 'unknown';
+    const { uid } = reference;
+    const { namespace } = item.object.metadata;
+    if (resource.namespaced && (namespace === undefined || namespace === '')) {
+      this.#reportNamespace(item, reference);
+      return 'unknown';
+    }
+    const known = this.#graph.byUid(uid);
+    if (known?.object.metadata.name === reference.name && this.#isAt(known, resource, namespace)) {
+      return waitsForDependents(known.object) ? 'waiting' : 'there';
+    }
+    if (known !== undefined && resource.namespaced && known.object.metadata.namespace !== namespace) {
+      this.#reportNamespace(item, reference);
+    }
+    return await this.#askServer(resource, reference, namespace);
+  }
+
+  #isAt({ kind, object }: Item, resource: DiscoveredResource, namespace: string | undefined): boolean {
+    if (kind.plural !== resource.plural || kind.apiVersion !== resource.apiVersion) return false;
+    return !resource.namespaced || object.metadata.namespace === namespace;
+  }
+
+  async #askServer(
+    { apiVersion, plural, namespaced }: DiscoveredResource,
+    { name, uid }: OwnerReference,
+    namespace: string | undefined,
+  ): Promise<OwnerState> {
+    const place = `${namespaced ? namespace : ''}/${plural}/${name}/${uid}`;
+    if (this.#goneOwners.has(place)) return 'gone';
+    const path = resourcePath(apiVersion, plural, {
+      name,
+      ...(namespaced && namespace !== undefined ? { namespace } : {}),
+    });
+    try {
+      const owner = await this.#context.client.get<Identified>(path, undefined, { metadataOnly: true });
+      if (owner.metadata.uid === uid) return waitsForDependents(owner) ? 'waiting' : 'there';
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    this.#goneOwners.add(place);
+    const [oldest] = this.#goneOwners;
+    if (this.#goneOwners.size > GONE_OWNERS && oldest !== undefined) this.#goneOwners.delete(oldest);
+    return 'gone';
+  }
+
+  /** An owner of a namespace can own only what is in it. */
+  #reportNamespace({ kind, object }: Item, { apiVersion, kind: ownerKind, name, uid }: OwnerReference): void {
+    const { namespace = '' } = object.metadata;
+    const owner = `[${apiVersion}/${ownerKind}, namespace: ${namespace}, name: ${name}, uid: ${uid}]`;
+    const message = `ownerRef ${owner} does not exist in namespace "${namespace}"`;
+    this.#context.recorder.event(subjectOf(kind, object), 'Warning', 'OwnerRefInvalidNamespace', message);
   }
 
   async #perform(item: Item, action: Action, dependents: readonly Item[]): Promise<void> {
@@ -176,16 +187,18 @@ export class GarbageCollector implements Controller {
       case 'keep':
         return;
       case 'drop-owners':
-        return await this.#dropOwners(item, action.uids);
+        return await this.#dropOwners(item, new Set(action.uids));
       case 'delete':
         if (action.unblock) await this.#unblock(item);
         return await this.#delete(item, action.policy);
-      case 'orphan-dependents':
-        await Promise.all(dependents.map((dependent) => this.#dropOwners(dependent, [item.object.metadata.uid])));
+      case 'orphan-dependents': {
+        const { uid } = item.object.metadata;
+        await Promise.all(dependents.map((dependent) => this.#dropOwners(dependent, new Set([uid]))));
         return await this.#removeFinalizer(item, ORPHAN);
+      }
       case 'wait':
-        for (const { kind, object } of dependents) {
-          if (object.metadata.deletionTimestamp === undefined) this.queue.add(keyOf(kind, object));
+        for (const dependent of dependents) {
+          if (dependent.object.metadata.deletionTimestamp === undefined) this.queue.add(keyOf(dependent));
         }
         return;
       case 'remove-finalizer':
@@ -193,24 +206,45 @@ export class GarbageCollector implements Controller {
     }
   }
 
-  async #patch({ kind, object }: Item, ownerReferences: readonly object[]): Promise<void> {
-    const patch = { metadata: { uid: object.metadata.uid, ownerReferences } };
-    await this.#context.client.patch(pathOf(kind, object), patch, 'strategic').catch((error: unknown) => {
+  /**
+   * Changes metadata by what the server has now. A merge patch with the version that it was made from: custom resources have no
+   * strategic one. `change` returns undefined where there is nothing to do.
+   */
+  async #patchMetadata(
+    { kind, object }: Item,
+    change: (metadata: Identified['metadata']) => object | undefined,
+  ): Promise<void> {
+    const { client } = this.#context;
+    const path = pathOf(kind, object);
+    try {
+      const { metadata } = await client.get<Identified>(path, undefined, { metadataOnly: true });
+      if (metadata.uid !== object.metadata.uid) return;
+      const changed = change(metadata);
+      if (changed === undefined) return;
+      await client.patch(path, { metadata: { resourceVersion: metadata.resourceVersion, ...changed } }, 'merge');
+    } catch (error) {
       if (!isNotFound(error)) throw error;
+    }
+  }
+
+  async #dropOwners(item: Item, uids: ReadonlySet<string>): Promise<void> {
+    await this.#patchMetadata(item, ({ ownerReferences = [] }) => {
+      const left = ownerReferences.filter(({ uid }) => !uids.has(uid));
+      return left.length === ownerReferences.length ? undefined : { ownerReferences: left };
     });
   }
 
-  #dropOwners(item: Item, uids: readonly string[]): Promise<void> {
-    return this.#patch(
-      item,
-      uids.map((uid) => ({ $patch: 'delete', uid })),
+  async #unblock(item: Item): Promise<void> {
+    await this.#patchMetadata(item, ({ ownerReferences = [] }) =>
+      ownerReferences.some(({ blockOwnerDeletion }) => blockOwnerDeletion === true)
+        ? { ownerReferences: ownerReferences.map((reference) => ({ ...reference, blockOwnerDeletion: false })) }
+        : undefined,
     );
   }
 
-  #unblock(item: Item): Promise<void> {
-    return this.#patch(
-      item,
-      referencesOf(item.object).map((reference) => ({ ...reference, blockOwnerDeletion: false })),
+  async #removeFinalizer(item: Item, finalizer: string): Promise<void> {
+    await this.#patchMetadata(item, ({ finalizers = [] }) =>
+      finalizers.includes(finalizer) ? { finalizers: finalizers.filter((each) => each !== finalizer) } : undefined,
     );
   }
 
@@ -223,18 +257,5 @@ export class GarbageCollector implements Controller {
       .catch((error: unknown) => {
         if (!isNotFound(error)) throw error;
       });
-  }
-
-  async #removeFinalizer({ kind, object }: Item, finalizer: string): Promise<void> {
-    const { client } = this.#context;
-    try {
-      const { metadata } = await client.get<Identified>(pathOf(kind, object));
-      if (metadata.uid !== object.metadata.uid || metadata.finalizers?.includes(finalizer) !== true) return;
-      const finalizers = metadata.finalizers.filter((each) => each !== finalizer);
-      const patch = { metadata: { resourceVersion: metadata.resourceVersion, finalizers } };
-      await client.patch(pathOf(kind, object), patch, 'merge');
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
   }
 }

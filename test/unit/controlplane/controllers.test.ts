@@ -256,7 +256,7 @@ describe('NamespaceController', () => {
   });
 
   it('says what remains in the words of the real controller', () => {
-    const resource = { apiVersion: 'v1', plural: 'pods', verbs: [] };
+    const resource = { apiVersion: 'v1', kind: 'Pod', plural: 'pods', namespaced: true, verbs: [] };
     const conditions = deletionConditions([{ resource, count: 2, finalizers: ['a/b', 'a/b'] }], [], []);
     expect(conditions.map(({ type, status, message }) => `${type}=${status} ${message}`)).toEqual([
       'NamespaceDeletionDiscoveryFailure=False All resources successfully discovered',

@@ -1,7 +1,7 @@
 // The garbage collector: what becomes of an object, as a table, and the three ways of deleting a tree of objects.
 
 import { describe, expect, it } from 'vitest';
-import type { Identified } from '../../../../client/store.ts';
+import { type Identified, type ReadableStore, Store } from '../../../../client/store.ts';
 import type { Pod } from '../../../../client/types.ts';
 import {
   type Action,
@@ -73,16 +73,47 @@ describe('the collector', () => {
   const SET = '/apis/apps/v1/namespaces/demo/replicasets/web';
   const POD = '/api/v1/namespaces/demo/pods/p';
 
+  const VERBS = ['delete', 'list', 'watch'];
+  const DISCOVERED: readonly (readonly [string, object])[] = [
+    ['/apis', { groups: [{ preferredVersion: { groupVersion: 'apps/v1' }, versions: [{ groupVersion: 'apps/v1' }] }] }],
+    [
+      '/api/v1',
+      {
+        resources: [
+          { name: 'pods', kind: 'Pod', namespaced: true, verbs: VERBS },
+          { name: 'pods/log', kind: 'Pod', namespaced: true, verbs: ['get'] },
+          { name: 'nodes', kind: 'Node', namespaced: false, verbs: VERBS },
+          { name: 'events', kind: 'Event', namespaced: true, verbs: VERBS },
+        ],
+      },
+    ],
+    ['/apis/apps/v1', { resources: [{ name: 'replicasets', kind: 'ReplicaSet', namespaced: true, verbs: VERBS }] }],
+  ];
+
   function start(set: ReplicaSet, pod: Pod) {
     const env = environment();
-    const collector = new GarbageCollector(env.context, env.informers);
+    const shared = new Map<string, ReadableStore<Identified>>([
+      ['/api/v1/pods', env.informers.pods],
+      ['/apis/apps/v1/replicasets', env.informers.replicaSets],
+    ]);
+    const metadata = new Map<string, Store<Identified>>();
+    const collector = new GarbageCollector(env.context, {
+      whole: (path) => shared.get(path),
+      watchMetadata: (_what, path) => {
+        const store = new Store<Identified>();
+        store.replace([]);
+        metadata.set(path, store);
+        return store;
+      },
+    });
+    for (const [path, object] of DISCOVERED) env.client.objects.set(path, object);
     env.client.objects.set(SET, set);
-    env.informers.deployments.replace([]);
+    env.client.objects.set(POD, pod);
     env.informers.replicaSets.replace([set]);
     env.informers.pods.replace([pod]);
     env.run(collector);
     const writes = () => env.client.writes.map(({ verb, path }) => `${verb} ${path}`);
-    return { ...env, writes };
+    return { ...env, metadata, writes };
   }
 
   it('deletes what its owner has left behind, once the server says that the owner is gone', async () => {
@@ -128,8 +159,54 @@ describe('the collector', () => {
     await settle();
     expect(writes()).toEqual([`patch ${POD}`, `patch ${SET}`]);
     expect(client.writes.map(({ body }) => body)).toMatchObject([
-      { metadata: { ownerReferences: [{ $patch: 'delete', uid: 'uid-web' }] } },
+      { metadata: { ownerReferences: [] } },
       { metadata: { finalizers: [] } },
     ]);
+  });
+
+  const owned = (owner: object, name = 'p'): Pod => {
+    const pod = makePod(name);
+    return { ...pod, metadata: { ...pod.metadata, ownerReferences: [{ ...reference('x'), ...owner }] } };
+  };
+
+  it('watches the metadata of kinds that nobody else watches, without events', async () => {
+    const { metadata } = start(setOf('web'), makePod('p'));
+    await settle();
+    expect([...metadata.keys()]).toEqual(['/api/v1/nodes']);
+  });
+
+  it('finds owners of no namespace', async () => {
+    const { client, metadata, writes } = start(
+      setOf('web'),
+      owned({ apiVersion: 'v1', kind: 'Node', name: 'n', uid: 'u' }),
+    );
+    client.objects.set('/api/v1/nodes/n', { metadata: { ...meta('n'), uid: 'u' } });
+    await settle();
+    expect(writes()).toEqual([]);
+    expect(metadata.size).toBe(1);
+  });
+
+  it('learns a kind that is defined later, and decides then', async () => {
+    const pod = owned({ apiVersion: 'example.com/v1', kind: 'Widget', name: 'w', uid: 'u' });
+    const { client, clock, writes } = start(setOf('web'), pod);
+    await settle();
+    expect(writes()).toEqual([]);
+    client.objects.set('/apis', { groups: [{ versions: [{ groupVersion: 'example.com/v1' }] }] });
+    const resources = [{ name: 'widgets', kind: 'Widget', namespaced: true, verbs: VERBS }];
+    client.objects.set('/apis/example.com/v1', { resources });
+    await clock.advance(30_000);
+    await settle();
+    expect(writes()).toEqual([`delete ${POD}`]);
+  });
+
+  it('reports an owner that is in another namespace, and does not count it', async () => {
+    const set = { ...setOf('web'), metadata: { ...setOf('web').metadata, namespace: 'other' } };
+    const { client, events, writes } = start(set, dependent('p', 'web'));
+    client.objects.delete(SET);
+    await settle();
+    expect(events[0]).toBe(
+      'p OwnerRefInvalidNamespace: ownerRef [apps/v1/ReplicaSet, namespace: demo, name: web, uid: uid-web] does not exist in namespace "demo"',
+    );
+    expect(writes()).toEqual([`delete ${POD}`]);
   });
 });
