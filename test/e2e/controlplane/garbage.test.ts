@@ -147,7 +147,7 @@ describe('objects of custom and other kinds', () => {
       uid: '4f5f3c9e-0000-4000-8000-000000000001',
     };
     await admin.create(widgets, widgetOf('of-unknown', unknown));
-    // Decided after it, in order: once this one is gone, the other one has been looked at.
+    // Keys are worked off in order: once this object is gone, the collector has decided on the other one.
     const never = { apiVersion: 'v1', kind: 'Secret', name: 'never', uid: '4f5f3c9e-0000-4000-8000-000000000002' };
     await admin.create(widgets, widgetOf('after', never));
     await isGone(`${widgets}/after`);

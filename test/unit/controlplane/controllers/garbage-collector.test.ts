@@ -169,7 +169,7 @@ describe('the collector', () => {
     return { ...pod, metadata: { ...pod.metadata, ownerReferences: [{ ...reference('x'), ...owner }] } };
   };
 
-  it('watches the metadata of kinds that nobody else watches, without events', async () => {
+  it('watches the metadata of kinds that no other controller watches, without events', async () => {
     const { metadata } = start(setOf('web'), makePod('p'));
     await settle();
     expect([...metadata.keys()]).toEqual(['/api/v1/nodes']);
