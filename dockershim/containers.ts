@@ -13,6 +13,7 @@ import { CriError, dockerStatus, invalid, isNotFound } from './errors.ts';
 import { hasId, hasLabels } from './filters.ts';
 import type { Images } from './images.ts';
 import type { ContainerLogs } from './logs/container-logs.ts';
+import type { OomKills } from './oom-kills.ts';
 import { type ContainerRecord, decodeRecord, KIND_LABEL, SANDBOX_LABEL, type SandboxRecord } from './records.ts';
 import { nanosAt } from './time.ts';
 import { containerOptions } from './translate/container.ts';
@@ -25,6 +26,7 @@ export interface ContainersParts {
   readonly engine: Engine;
   readonly images: Images;
   readonly logs: ContainerLogs;
+  readonly oomKills: OomKills;
   readonly facts: () => Promise<DockerFacts>;
   readonly clock: Clock;
 }
@@ -95,9 +97,11 @@ export class Containers {
 
   /** The whole log of a container that is shown as exited has been written. */
   async statusOf({ inspected, record }: FoundContainer): Promise<ContainerStatus> {
-    const status = containerStatus(inspected, record);
-    if (status.state === 'CONTAINER_EXITED') await this.#parts.logs.drained(inspected.Id);
-    return status;
+    const { logs, oomKills } = this.#parts;
+    if (containerState(inspected.State) !== 'CONTAINER_EXITED') return containerStatus(inspected, record, false);
+    const oomKilled = await oomKills.wasKilled(record.sandboxId, inspected.Id);
+    await logs.drained(inspected.Id);
+    return containerStatus(inspected, record, oomKilled);
   }
 
   /** Of one sandbox, in every state. */
@@ -165,12 +169,13 @@ export class Containers {
   }
 
   async #start(requested: string): Promise<Reply<'StartContainer'>> {
-    const { engine, logs } = this.#parts;
+    const { engine, logs, oomKills } = this.#parts;
     const { inspected, record } = await this.require(requested);
     const { Id: id, State: before } = inspected;
     const state = containerState(before);
     // Docker would start one again that has ended.
     if (state !== 'CONTAINER_CREATED') throw new CriError('FAILED_PRECONDITION', `container is in ${state} state`);
+    await oomKills.starting(record.sandboxId, id);
     await engine.call('ContainerStart', { container: id }, (docker) => docker.getContainer(id).start());
     logs.follow(id, record, inspected.Config.Tty);
     await this.#writeCgroupFiles(id, record);
@@ -219,6 +224,7 @@ export class Containers {
     const found = await this.find(requested);
     if (found === undefined) return {};
     const { Id: id, State: state } = found.inspected;
+    const { sandboxId } = found.record;
     if (state.Running) await this.#stop(id, 0, new AbortController().signal);
     // Docker's copy of the output goes with the container.
     await this.#parts.logs.drained(id);
@@ -230,6 +236,7 @@ export class Containers {
       if (!isNotFound(error)) throw error;
     }
     this.#parts.logs.forget(id);
+    await this.#parts.oomKills.forgetContainer(sandboxId, id);
     return {};
   }
 

@@ -1,5 +1,5 @@
 // The shim as a whole: CRI v1 on a unix socket, on top of one Docker Engine. Crash-only: what it needs after a restart is
-// in Docker's labels, in CNI's result cache and at the end of each log.
+// in Docker's labels, in CNI's result cache, at the end of each log and in the records of oom-kills.ts.
 
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -11,12 +11,13 @@ import type { Log } from '../lib/log.ts';
 import { Tracer } from '../lib/trace.ts';
 import { Containers } from './containers.ts';
 import { dockerSocket, Engine } from './engine.ts';
-import { CriError } from './errors.ts';
+import { CriError, isNotFound } from './errors.ts';
 import { Events } from './events.ts';
 import { Execs } from './exec.ts';
 import { Images } from './images.ts';
 import { ContainerLogs } from './logs/container-logs.ts';
 import { SandboxNetwork } from './network.ts';
+import { OomKills } from './oom-kills.ts';
 import { Runtime } from './runtime.ts';
 import { Sandboxes } from './sandboxes.ts';
 import { serveCri } from './server.ts';
@@ -37,6 +38,8 @@ export interface ShimOptions {
   readonly cniBinDirs: readonly string[];
   /** Results of CNI, which outlive the shim. */
   readonly cniCacheDir: string;
+  /** What is known of OOM kills, which outlives the shim. */
+  readonly oomDir: string;
 }
 
 function listenPath(endpoint: string): string {
@@ -98,8 +101,20 @@ export async function runDockershim(
   });
   const images = new Images(engine, clock, options.sandboxImage);
   const logs = new ContainerLogs({ engine, clock, log });
-  const containers = new Containers({ engine, images, logs, facts, clock });
-  const sandboxes = new Sandboxes({ engine, network, images, containers, facts, clock, log });
+  const oomKills = new OomKills({
+    directory: options.oomDir,
+    log,
+    stateOf: async (id) => {
+      try {
+        return (await engine.inspect(id)).State;
+      } catch (error) {
+        if (isNotFound(error)) return undefined;
+        throw error;
+      }
+    },
+  });
+  const containers = new Containers({ engine, images, logs, oomKills, facts, clock });
+  const sandboxes = new Sandboxes({ engine, network, images, containers, oomKills, facts, clock, log });
   const execs = new Execs({ engine, containers, clock });
   const streaming = new StreamingServer({ engine, execs, containers, sandboxes, clock, log });
   const events = new Events({

@@ -15,6 +15,7 @@ import { CriError, dockerStatus, invalid, isNotFound } from './errors.ts';
 import { hasId, hasLabels } from './filters.ts';
 import type { Images } from './images.ts';
 import type { SandboxNetwork } from './network.ts';
+import type { OomKills } from './oom-kills.ts';
 import { decodeRecord, KIND_LABEL, type SandboxRecord } from './records.ts';
 import { nanosAt } from './time.ts';
 import type { DockerFacts } from './translate/facts.ts';
@@ -35,6 +36,7 @@ export interface SandboxesParts {
   readonly network: SandboxNetwork;
   readonly images: Images;
   readonly containers: Containers;
+  readonly oomKills: OomKills;
   readonly facts: () => Promise<DockerFacts>;
   readonly clock: Clock;
   readonly log: Log;
@@ -132,9 +134,12 @@ export class Sandboxes {
   }
 
   async #start(id: string, config: PodSandboxConfig__Output, record: SandboxRecord): Promise<void> {
-    const { engine, network } = this.#parts;
+    const { engine, network, oomKills, facts } = this.#parts;
     await engine.call('ContainerStart', { container: id }, (docker) => docker.getContainer(id).start());
     const inspected = await engine.inspect(id);
+    // Without a cgroup of its own the pod shares one with others.
+    const hasCgroup = (config.linux?.cgroup_parent ?? '') !== '';
+    if (hasCgroup && (await facts()).cgroupVersion === 2) await oomKills.sandboxStarted(id, inspected.State.Pid);
     // In place: it is mounted by its inode.
     const text = resolvConf(config.dns_config) ?? (await readFile('/etc/resolv.conf', 'utf8'));
     await writeFile(inspected.ResolvConfPath, text);
@@ -190,6 +195,7 @@ export class Sandboxes {
         if (!isNotFound(error)) throw error;
       }
     });
+    await this.#parts.oomKills.forgetSandbox(found.inspected.Id);
     return {};
   }
 
@@ -217,9 +223,10 @@ export class Sandboxes {
     return { items };
   }
 
-  /** At the start: attachments whose sandbox is gone are undone. */
+  /** At the start: attachments whose sandbox is gone are undone, and what is kept of it is removed. */
   async collectGarbage(): Promise<void> {
-    const { engine, network, log } = this.#parts;
+    const { engine, network, oomKills, log } = this.#parts;
+    await oomKills.collectGarbage(async () => (await engine.list([`${KIND_LABEL}=sandbox`])).map(({ Id }) => Id));
     const listed = await engine.list([`${KIND_LABEL}=sandbox`]);
     for (const error of await network.collectGarbage(new Set(listed.map(({ Id }) => Id)))) {
       log('warn', 'an attachment of a sandbox that is gone could not be undone', { error: error.message });

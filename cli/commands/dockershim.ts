@@ -12,6 +12,7 @@ interface Flags {
   readonly cniConfDir: string;
   readonly cniBinDir: string;
   readonly cniCacheDir: string;
+  readonly oomDir: string;
   readonly verbosity: string;
 }
 
@@ -24,6 +25,7 @@ export function dockershimCommand(): Command {
     .option('--cni-conf-dir <dir>', 'network configurations; the first one is used', '/etc/cni/net.d')
     .option('--cni-bin-dir <dirs>', 'directories of CNI plugins, separated by commas', '/usr/lib/cni,/opt/cni/bin')
     .option('--cni-cache-dir <dir>', 'results of CNI, which have to outlive the shim', '/var/lib/dockershim/cni')
+    .option('--oom-dir <dir>', 'containers killed for memory; has to outlive the shim', '/var/lib/dockershim/oom')
     .option('-v, --verbosity <level>', 'above 2: every call of CRI, Docker and CNI', '2')
     .action(async (flags: Flags) => {
       if (process.getuid?.() !== 0) throw new UserError('must be root: the shim enters pods’ network namespaces');
@@ -36,6 +38,7 @@ export function dockershimCommand(): Command {
           cniConfDir: flags.cniConfDir,
           cniBinDirs: flags.cniBinDir.split(',').filter((directory) => directory !== ''),
           cniCacheDir: flags.cniCacheDir,
+          oomDir: flags.oomDir,
         },
         createLog('dockershim', { verbosity: Number(flags.verbosity) }),
         stopSignal(),

@@ -56,6 +56,8 @@ export interface LabPaths {
     readonly shimSocket: string;
     /** The shim's CNI results. */
     readonly cniCacheDir: string;
+    /** What the shim knows of OOM kills. */
+    readonly oomDir: string;
   };
   readonly cni: {
     /** The chain that the agent runs. */
@@ -145,6 +147,7 @@ export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
       pidFile: join(runDir, 'docker.pid'),
       shimSocket: join(runDir, 'dockershim.sock'),
       cniCacheDir: at('cni', 'dockershim'),
+      oomDir: at('docker', 'oom'),
     },
     cni: {
       confDir: at('cni', 'net.d'),

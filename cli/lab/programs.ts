@@ -69,6 +69,7 @@ export function dockershimProgram(paths: LabPaths, state: LabState): Program {
     ...['--cni-conf-dir', agentRunsCni ? cni.shimConfDir : cni.confDir],
     ...['--cni-bin-dir', agentRunsCni ? cni.shimBinDir : cni.binDir],
     ...['--cni-cache-dir', docker.cniCacheDir],
+    ...['--oom-dir', docker.oomDir],
   );
 }
 

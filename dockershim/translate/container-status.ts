@@ -49,11 +49,14 @@ export function listedState(status: string): ContainerState__Output {
   }
 }
 
-/** Exit code, and containerd's reason for it. */
-export function endOf(state: State): { readonly exit_code: number; readonly reason: string; readonly message: string } {
+/** Exit code, and containerd's reason for it. `oomKilled`: it was killed for memory, though Docker may not know it. */
+export function endOf(
+  state: State,
+  oomKilled = false,
+): { readonly exit_code: number; readonly reason: string; readonly message: string } {
   if (startFailed(state)) return { exit_code: START_ERROR_CODE, reason: START_ERROR, message: state.Error };
   if (containerState(state) !== 'CONTAINER_EXITED') return { exit_code: 0, reason: '', message: '' };
-  const reason = state.OOMKilled ? 'OOMKilled' : state.ExitCode === 0 ? 'Completed' : 'Error';
+  const reason = state.OOMKilled || oomKilled ? 'OOMKilled' : state.ExitCode === 0 ? 'Completed' : 'Error';
   return { exit_code: state.ExitCode, reason, message: state.Error };
 }
 
@@ -91,7 +94,11 @@ function resourcesOf({ HostConfig: host }: ContainerInspectInfo): LinuxContainer
   };
 }
 
-export function containerStatus(inspected: ContainerInspectInfo, record: ContainerRecord): ContainerStatus {
+export function containerStatus(
+  inspected: ContainerInspectInfo,
+  record: ContainerRecord,
+  oomKilled: boolean,
+): ContainerStatus {
   const { State: state } = inspected;
   const shown = containerState(state);
   const listed = listedContainer(inspected.Id, record, inspected.Image, shown);
@@ -102,7 +109,7 @@ export function containerStatus(inspected: ContainerInspectInfo, record: Contain
     started_at: shown === 'CONTAINER_CREATED' || failed ? '0' : nanosOf(state.StartedAt),
     // Docker has no time for a start that failed: it was made, and failed, a moment later.
     finished_at: shown !== 'CONTAINER_EXITED' ? '0' : failed ? record.createdAt : nanosOf(state.FinishedAt),
-    ...endOf(state),
+    ...endOf(state, oomKilled),
     mounts: [...record.mounts],
     log_path: record.logPath,
     resources: { linux: resourcesOf(inspected) },

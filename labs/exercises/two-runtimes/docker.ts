@@ -35,6 +35,7 @@ export interface ExerciseDocker extends DockerdPaths {
   readonly directory: string;
   readonly shimSocket: string;
   readonly cniCacheDir: string;
+  readonly oomDir: string;
 }
 
 export function dockerOf({ directory, runDir }: Pick<Ground, 'directory' | 'runDir'>): ExerciseDocker {
@@ -50,6 +51,7 @@ export function dockerOf({ directory, runDir }: Pick<Ground, 'directory' | 'runD
     pidFile: join(state, 'docker.pid'),
     shimSocket: join(state, 'dockershim.sock'),
     cniCacheDir: join(own, 'cni'),
+    oomDir: join(own, 'oom'),
   };
 }
 
@@ -93,6 +95,7 @@ export async function startDocker(ground: Ground): Promise<void> {
       ...['--docker', `unix://${docker.socket}`, '--listen', `unix://${docker.shimSocket}`],
       ...['--cni-conf-dir', ground.cniConfDir, '--cni-bin-dir', ground.cniBinDir],
       ...['--cni-cache-dir', docker.cniCacheDir],
+      ...['--oom-dir', docker.oomDir],
     ],
     join(docker.directory, 'dockershim.log'),
   );

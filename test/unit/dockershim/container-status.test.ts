@@ -28,6 +28,10 @@ test.each([
   expect(endOf({ ...STATE, ...state })).toMatchObject({ exit_code, reason });
 });
 
+test('one that ended for want of memory, which Docker has not noticed', () => {
+  expect(endOf({ ...STATE, ExitCode: 137 }, true)).toMatchObject({ exit_code: 137, reason: 'OOMKilled' });
+});
+
 test.each([
   ['2026-11-22T22:39:43.20545333Z', '1795387183205453330'],
   ['2026-11-22T22:39:43Z', '1795387183000000000'],

@@ -7,14 +7,14 @@ import type { CriClient } from '../../../agent/runtime/cri-client.ts';
 import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
 import { startLab } from '../../../cli/lab/lab.ts';
 import { runtimeSocket } from '../../../cli/lab/state.ts';
-import type { Pod } from '../../../client/types.ts';
+import type { Container, Pod } from '../../../client/types.ts';
 import { Engine } from '../../../dockershim/engine.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { compareWithMachine, snapshotMachine } from '../../../lib/machine.ts';
 import { Tracer } from '../../../lib/trace.ts';
-import { Cluster } from './cluster.ts';
-import { cgroupDirectory, cgroupExists, cgroupFiles, counter, kubepodsUnits } from './machine-state.ts';
-import { checkLimits, checkOom, PODS_PIDS } from './pods.ts';
+import { Cluster, FOREVER } from './cluster.ts';
+import { cgroupDirectory, cgroupExists, cgroupFiles, counter, eventually, kubepodsUnits } from './machine-state.ts';
+import { checkLimits, checkOom, MEMORY_HOG, PODS_PIDS } from './pods.ts';
 import { check, compare, note } from './report.ts';
 import { checkResize } from './resize.ts';
 
@@ -34,15 +34,17 @@ export async function checkDocker(driver: CgroupDriver): Promise<void> {
   const endpoint = `unix://${runtimeSocket(lab.paths, lab.state)}`;
   const cri = createCriClient(endpoint, endpoint, new Tracer());
   const cluster = new Cluster(lab, driver, label);
+  const engine = new Engine(lab.paths.docker.socket, new Tracer());
   try {
     await checkFacts(cluster, cri);
-    await checkProfile(cluster, new Engine(lab.paths.docker.socket, new Tracer()));
+    await checkProfile(cluster, engine);
     await checkLimits(cluster);
     await checkFigures(cluster, cri);
     await checkUnified(cluster, cri);
     await cluster.delete('limits');
     await checkResize(cluster);
     await checkOom(cluster);
+    await checkOomKept(cluster, cri, engine);
   } finally {
     cri.close();
     const problems = await lab.stop();
@@ -125,4 +127,54 @@ async function checkUnified(cluster: Cluster, cri: CriClient): Promise<void> {
       [`${cgroupDirectory(container)}/memory.max`]: String(40 * MiB),
     });
   });
+}
+
+/** How each container of the pod ended: "name: reason, exit code", of those that have ended. */
+const ends = (pod: Pod): readonly string[] =>
+  (pod.status?.containerStatuses ?? []).flatMap(({ name, state }) =>
+    state?.terminated === undefined ? [] : [`${name}: ${state.terminated.reason}, ${state.terminated.exitCode}`],
+  );
+
+/**
+ * Docker need not notice the end (with the systemd driver): the shim knows it all the same, of the right container, and after it
+ * was killed itself.
+ */
+async function checkOomKept(cluster: Cluster, cri: CriClient, engine: Engine): Promise<void> {
+  const { label, lab } = cluster;
+  await check(
+    `${label}: of three containers the one that outgrew its memory is OOMKilled, after kill -9 of the shim too`,
+    async () => {
+      const container = (name: string, script: string, limits: Record<string, string> = {}): Container => ({
+        ...{ name, image: 'busybox:stable', command: ['sh', '-c', script] },
+        resources: { limits },
+      });
+      const pod = await threeEnds(cluster, [
+        // First: a look at both ends at once could not tell whose the kill was.
+        container('plain', 'exit 137'),
+        container('hog', MEMORY_HOG, { memory: '24Mi', cpu: '1' }),
+        container('beside', FOREVER),
+      ]);
+      const id =
+        pod.status?.containerStatuses?.find(({ name }) => name === 'hog')?.containerID?.replace(/^.*:\/\//, '') ?? '';
+      const { State: state } = await engine.inspect(id);
+      const first = lab.pid('dockershim');
+      if (first === undefined) throw new Error('no dockershim runs');
+      process.kill(first, 'SIGKILL');
+      const status = await eventually('another dockershim', async () => {
+        const pid = lab.pid('dockershim');
+        return pid === undefined || pid === first ? undefined : cri.call('ContainerStatus', { container_id: id });
+      });
+      await cluster.delete('three');
+      const seen = ends(pod).toSorted().join('; ');
+      return {
+        held: seen === 'hog: OOMKilled, 137; plain: Error, 137' && status.status?.reason === 'OOMKilled',
+        saw: `${seen}; OOMKilled for Docker: ${state.OOMKilled}; from another shim: ${status.status?.reason}`,
+      };
+    },
+  );
+}
+
+async function threeEnds(cluster: Cluster, containers: readonly Container[]): Promise<Pod> {
+  await cluster.create('three', '', undefined, { restartPolicy: 'Never', containers: [...containers] });
+  return cluster.whenPod('three', 'two containers less', (pod) => ends(pod).length === 2);
 }

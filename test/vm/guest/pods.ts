@@ -23,7 +23,7 @@ import { check, compare, type Finding, note } from './report.ts';
 import { checkResize } from './resize.ts';
 import { checkShutdown, SHUTDOWN_PERIODS, startLogind, stopLogind } from './shutdown.ts';
 
-const MEMORY_HOG = 'x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done';
+export const MEMORY_HOG = 'x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done';
 const CPU_HOG = 'trap "exit 0" TERM; while :; do :; done';
 export const PODS_PIDS = 48;
 
