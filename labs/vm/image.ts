@@ -126,6 +126,7 @@ export const SOURCES: readonly string[] = [
   'cni',
   'controlplane',
   'csi',
+  'dns',
   'dockershim',
   'labs',
   'lib',

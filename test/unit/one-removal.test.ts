@@ -14,6 +14,7 @@ const PRODUCTION = [
   'cni',
   'controlplane',
   'csi',
+  'dns',
   'labs',
   'lib',
   'proto',
