@@ -7,6 +7,7 @@ import { EndpointsController } from './controllers/endpoints/endpoints.ts';
 import { EndpointSliceController } from './controllers/endpointslice/endpointslice.ts';
 import { EndpointSliceMirroringController } from './controllers/endpointslice-mirroring/endpointslice-mirroring.ts';
 import { GarbageCollector } from './controllers/garbage-collector/garbage-collector.ts';
+import { JobController } from './controllers/job/job.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
 import type { Informers } from './informers.ts';
@@ -81,6 +82,7 @@ export const CONTROLLERS: readonly ControllerRow[] = [
     'replicaset-controller',
     (context, informers) => new ReplicaSetController(context, informers),
   ),
+  row('job-controller', 'job-controller', (context, informers) => new JobController(context, informers)),
   row(
     'endpointslice-controller',
     'endpoint-slice-controller',

@@ -7,7 +7,7 @@ import type { Identified, ReadableStore } from '../client/store.ts';
 import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service, Stored } from '../client/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
-import type { Deployment, ReplicaSet } from './controllers/shared/objects.ts';
+import type { CronJob, Deployment, Job, PodDisruptionBudget, ReplicaSet } from './controllers/shared/objects.ts';
 import type { Log } from './runtime.ts';
 import type {
   CsiDriver,
@@ -59,6 +59,9 @@ export class Informers {
   readonly endpointSlices: ReadableStore<EndpointSlice>;
   readonly replicaSets: ReadableStore<ReplicaSet>;
   readonly deployments: ReadableStore<Deployment>;
+  readonly jobs: ReadableStore<Job>;
+  readonly cronJobs: ReadableStore<CronJob>;
+  readonly podDisruptionBudgets: ReadableStore<PodDisruptionBudget>;
 
   constructor(client: ListWatcher, clock: Clock, log: Log) {
     this.#client = client;
@@ -105,6 +108,9 @@ export class Informers {
     const apps = <T extends Identified>(plural: string) => informer<T>(plural, resourcePath('apps/v1', plural));
     this.replicaSets = apps('replicasets');
     this.deployments = apps('deployments');
+    this.jobs = informer('jobs', resourcePath('batch/v1', 'jobs'));
+    this.cronJobs = informer('cronjobs', resourcePath('batch/v1', 'cronjobs'));
+    this.podDisruptionBudgets = informer('poddisruptionbudgets', resourcePath('policy/v1', 'poddisruptionbudgets'));
   }
 
   #reflector<T extends Identified>(

@@ -14,7 +14,8 @@ const PHASES: ReadonlyMap<string, number> = new Map([
 ]);
 
 const scheduled = ({ spec }: Pod): boolean => (spec.nodeName ?? '') !== '';
-const phaseOf = ({ status }: Pod): number => PHASES.get(status?.phase ?? '') ?? 0;
+/** Pending before unknown before running. */
+export const phaseRank = ({ status }: Pod): number => PHASES.get(status?.phase ?? '') ?? 0;
 
 /** The annotation's value; 0 where it is absent or no 32-bit integer. */
 function deletionCost({ metadata }: Pod): number {
@@ -26,7 +27,7 @@ function deletionCost({ metadata }: Pod): number {
 }
 
 /** The most restarts of any container, and of any sidecar. */
-function restarts({ spec, status }: Pod): readonly [number, number] {
+export function restartCounts({ spec, status }: Pod): readonly [number, number] {
   const sidecars = new Set(
     (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name),
   );
@@ -62,11 +63,11 @@ const createdAt = ({ metadata }: Pod): EpochMs | undefined => parseRfc3339(metad
 
 /** Negative when `a` goes before `b`. `neighbours`: how many related active pods are on the node of a pod. */
 function compare(a: Pod, b: Pod, neighbours: (pod: Pod) => number, now: EpochMs): number {
-  const [restartsA, sidecarsA] = restarts(a);
-  const [restartsB, sidecarsB] = restarts(b);
+  const [restartsA, sidecarsA] = restartCounts(a);
+  const [restartsB, sidecarsB] = restartCounts(b);
   return (
     Number(scheduled(a)) - Number(scheduled(b)) ||
-    phaseOf(a) - phaseOf(b) ||
+    phaseRank(a) - phaseRank(b) ||
     Number(isReady(a)) - Number(isReady(b)) ||
     deletionCost(a) - deletionCost(b) ||
     neighbours(b) - neighbours(a) ||

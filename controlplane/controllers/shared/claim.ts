@@ -12,6 +12,8 @@ interface Owner {
   readonly kind: WorkloadKind;
   readonly object: Identified;
   readonly selector: LabelSelector | undefined;
+  /** What the owner's dependents have among their finalizers from adoption to release. */
+  readonly finalizer?: string;
 }
 
 /** The objects that are the owner's after adoption and release. Throws when the server refuses either. */
@@ -24,7 +26,8 @@ export async function claim<T extends Identified>(
   const { owned, adopt, release } = decideClaims(owner.object, owner.selector, candidates);
   const { uid } = owner.object.metadata;
   for (const each of release) {
-    const patch = { metadata: { uid: each.metadata.uid, ownerReferences: [{ $patch: 'delete', uid }] } };
+    const without = owner.finalizer === undefined ? {} : { '$deleteFromPrimitiveList/finalizers': [owner.finalizer] };
+    const patch = { metadata: { uid: each.metadata.uid, ownerReferences: [{ $patch: 'delete', uid }], ...without } };
     await client.patch(pathOf(dependents, each), patch, 'strategic').catch((error: unknown) => {
       // Gone, or no longer its own: both are what was wanted.
       if (!isNotFound(error) && !(error instanceof ApiError && error.code === 422)) throw error;
@@ -35,7 +38,8 @@ export async function claim<T extends Identified>(
   const adopted: T[] = [];
   for (const each of adopt) {
     const reference = controllerReference(owner.kind, owner.object);
-    const patch = { metadata: { uid: each.metadata.uid, ownerReferences: [reference] } };
+    const finalizers = owner.finalizer === undefined ? {} : { finalizers: [owner.finalizer] };
+    const patch = { metadata: { uid: each.metadata.uid, ownerReferences: [reference], ...finalizers } };
     try {
       adopted.push(await client.patch<T>(pathOf(dependents, each), patch, 'strategic'));
     } catch (error) {

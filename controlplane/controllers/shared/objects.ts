@@ -2,7 +2,9 @@
 // names under which they are served.
 
 import type * as apps from 'kubernetes-types/apps/v1';
+import type * as batch from 'kubernetes-types/batch/v1';
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
+import type * as policy from 'kubernetes-types/policy/v1';
 import { resourcePath } from '../../../client/paths.ts';
 import type { EventSubject } from '../../../client/recorder.ts';
 import type { StoredMeta } from '../../../client/types.ts';
@@ -17,6 +19,13 @@ export type ReplicaSetStatus = apps.ReplicaSetStatus;
 export type ReplicaSetCondition = apps.ReplicaSetCondition;
 export type DeploymentStatus = apps.DeploymentStatus;
 export type DeploymentCondition = apps.DeploymentCondition;
+export type Job = Workload<batch.Job>;
+export type JobStatus = batch.JobStatus;
+export type JobCondition = batch.JobCondition;
+export type CronJob = Workload<batch.CronJob>;
+export type CronJobStatus = batch.CronJobStatus;
+export type PodDisruptionBudget = Workload<policy.PodDisruptionBudget>;
+export type PodDisruptionBudgetStatus = policy.PodDisruptionBudgetStatus;
 
 /** What a controller has to know of the kind it works on. */
 export interface WorkloadKind {
@@ -35,6 +44,14 @@ export const ENDPOINT_SLICE: WorkloadKind = {
   plural: 'endpointslices',
 };
 export const DEPLOYMENT: WorkloadKind = { apiVersion: APPS_V1, kind: 'Deployment', plural: 'deployments' };
+export const BATCH_V1 = 'batch/v1';
+export const JOB: WorkloadKind = { apiVersion: BATCH_V1, kind: 'Job', plural: 'jobs' };
+export const CRON_JOB: WorkloadKind = { apiVersion: BATCH_V1, kind: 'CronJob', plural: 'cronjobs' };
+export const POD_DISRUPTION_BUDGET: WorkloadKind = {
+  apiVersion: 'policy/v1',
+  kind: 'PodDisruptionBudget',
+  plural: 'poddisruptionbudgets',
+};
 
 interface Named {
   readonly metadata: StoredMeta;

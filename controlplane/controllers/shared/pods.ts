@@ -38,15 +38,15 @@ export function availableInMs(pod: Pod, minReadySeconds: number, now: EpochMs): 
 /** Longest valid name; a longer prefix would be refused. */
 const MAX_NAME = 253;
 
-/** The pod that a template describes, for its controller to create. */
-export function podFromTemplate(template: PodTemplateSpec, owner: OwnerReference): object {
+/** The pod that a template describes, for its controller to create; named after the owner unless `generateName` is given. */
+export function podFromTemplate(template: PodTemplateSpec, owner: OwnerReference, generateName?: string): object {
   const { labels, annotations, finalizers } = template.metadata ?? {};
   const prefix = `${owner.name}-`;
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
-      generateName: prefix.length <= MAX_NAME ? prefix : owner.name,
+      generateName: generateName ?? (prefix.length <= MAX_NAME ? prefix : owner.name),
       ...(labels === undefined ? {} : { labels }),
       ...(annotations === undefined ? {} : { annotations }),
       ...(finalizers === undefined ? {} : { finalizers }),

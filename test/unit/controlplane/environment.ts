@@ -2,7 +2,13 @@
 
 import { Store } from '../../../client/store.ts';
 import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service } from '../../../client/types.ts';
-import type { Deployment, ReplicaSet } from '../../../controlplane/controllers/shared/objects.ts';
+import type {
+  CronJob,
+  Deployment,
+  Job,
+  PodDisruptionBudget,
+  ReplicaSet,
+} from '../../../controlplane/controllers/shared/objects.ts';
 import type { Namespace, ServiceAccount } from '../../../controlplane/informers.ts';
 import { type Controller, runController } from '../../../controlplane/runtime.ts';
 import { FakeClient } from '../../support/fake-client.ts';
@@ -46,6 +52,9 @@ export function environment() {
     endpointSlices: new Store<EndpointSlice>(),
     replicaSets: new Store<ReplicaSet>(),
     deployments: new Store<Deployment>(),
+    jobs: new Store<Job>(),
+    cronJobs: new Store<CronJob>(),
+    podDisruptionBudgets: new Store<PodDisruptionBudget>(),
     ...storageStores(),
   };
   const log = (line: string): void => void logs.push(line);
