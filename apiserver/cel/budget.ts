@@ -2,6 +2,8 @@
 // regular expressions and comparisons charge for what they read. An evaluation is synchronous, so the budget in use is a
 // variable of this module. The limit is chosen so that nothing a client sends occupies the event loop for 50 ms.
 
+import { nodesOf } from './library.ts';
+
 /** Thrown once the budget is used up; one instance, because a comprehension may catch it for each of its items. */
 class BudgetExceeded extends Error {
   override name = 'BudgetExceeded';
@@ -80,36 +82,6 @@ type Evaluate = (evaluator: unknown, node: unknown, context: unknown) => unknown
 
 function isEvaluate(value: unknown): value is Evaluate {
   return typeof value === 'function';
-}
-
-const isNode = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && typeof Reflect.get(value, 'op') === 'string' && 'args' in value;
-
-/** What the library makes of a macro call; its parts are nodes, too. */
-function macroOf(node: object): unknown[] {
-  const meta: unknown = Reflect.get(node, 'meta');
-  if (typeof meta !== 'object' || meta === null) return [];
-  const [alternate, macro]: unknown[] = [Reflect.get(meta, 'alternate'), Reflect.get(meta, 'macro')];
-  return [alternate, ...(typeof macro === 'object' && macro !== null ? Object.values(macro) : [])];
-}
-
-/** Every node below `root`, with its parent. */
-function* nodesOf(root: object): Iterable<{ readonly node: object; readonly parent: object | undefined }> {
-  const seen = new Set<object>();
-  const open: { value: unknown; parent: object | undefined }[] = [{ value: root, parent: undefined }];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { value, parent } = next;
-    if (typeof value !== 'object' || value === null || seen.has(value)) continue;
-    seen.add(value);
-    if (Array.isArray(value)) for (const item of value) open.push({ value: item, parent });
-    else if (isNode(value)) {
-      yield { node: value, parent };
-      open.push({ value: Reflect.get(value, 'args'), parent: value });
-      for (const part of macroOf(value)) open.push({ value: part, parent: value });
-    } else if (parent !== undefined && Reflect.get(parent, 'op') === 'comprehension') {
-      for (const part of Object.values(value)) open.push({ value: part, parent });
-    }
-  }
 }
 
 const COMPARISONS: ReadonlySet<unknown> = new Set(['==', '!=', 'in']);

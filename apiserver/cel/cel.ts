@@ -2,17 +2,24 @@
 // language is @marcbachmann/cel-js; functions/ has what Kubernetes adds, budget.ts what an evaluation may cost. Messages
 // are worded as cel-go's where the library's differ, because users see them.
 
-import { TypeError as CelTypeError, Environment, EvaluationError, Optional, ParseError } from '@marcbachmann/cel-js';
+import { Environment, EvaluationError, Optional, ParseError } from '@marcbachmann/cel-js';
 import { errorMessage } from '../../lib/errors.ts';
 import { type CelBudget, isExceeded, meter, onBudget, rename } from './budget.ts';
+import { checkTypes } from './check.ts';
+import { printFinding, printParseError } from './compile-errors.ts';
 import { estimateCost } from './cost.ts';
 import type { SizedType } from './cost-sizes.ts';
+import { registerComprehensions } from './functions/comprehensions.ts';
 import { registerConversions } from './functions/conversions.ts';
 import { registerLists } from './functions/lists.ts';
 import { registerNet } from './functions/net.ts';
 import { registerNumbers } from './functions/numbers.ts';
 import { registerOptionals } from './functions/optionals.ts';
 import { RENAMED, registerText } from './functions/text.ts';
+import { useTypedLists } from './list-operators.ts';
+import { setLiterals } from './literals.ts';
+import { replaceMarks, takeMarks } from './optional-marks.ts';
+import { findErrors } from './validators.ts';
 
 export { CelBudget, DEFAULT_BUDGET } from './budget.ts';
 export { celValue, jsonValue } from './values.ts';
@@ -63,11 +70,15 @@ function baseEnvironment(): Environment {
     registerNet,
     registerNumbers,
     registerOptionals,
+    registerComprehensions,
   ])
     register(environment);
   base = environment;
   return environment;
 }
+
+/** Environments in which `cel.bind` is known: upstream has it for devices alone. */
+const withBindings = new WeakSet<Environment>();
 
 /**
  * An environment for `compile`: the variables' types by name ("dyn", "string", "int", "map<string, dyn>", "list<string>",
@@ -76,8 +87,10 @@ function baseEnvironment(): Environment {
 export function celEnvironment(
   variables: Readonly<Record<string, string>>,
   extend?: (environment: Environment) => void,
+  libraries: { readonly bindings?: boolean } = {},
 ): Environment {
   const environment = baseEnvironment().clone();
+  if (libraries.bindings === true) withBindings.add(environment);
   extend?.(environment);
   for (const [name, type] of Object.entries(variables)) environment.registerVariable(name, type);
   return environment;
@@ -91,17 +104,21 @@ export function compile(expression: string, environment: Environment): CelProgra
     );
   }
   try {
-    const parsed = environment.parse(expression);
+    const { text, marks } = replaceMarks(expression);
+    const parsed = environment.parse(text);
+    const optional = takeMarks(parsed.ast, marks);
+    setLiterals(parsed.ast, optional);
     rename(parsed.ast, RENAMED);
-    const { valid, type = 'dyn', error } = parsed.check();
-    if (!valid) throw error ?? new CelCompileError('the expression has no type');
+    const { type, findings } = checkTypes(expression, parsed, environment, withBindings.has(environment));
+    const found = findings.length > 0 ? findings : findErrors(parsed.ast, expression, optional);
+    if (found.length > 0) throw new CelCompileError(found.map((one) => printFinding(expression, one)).join('\n'));
+    useTypedLists(parsed.ast);
     meter(parsed.ast);
     const cost: CelProgram['cost'] = (variables) => estimateCost(parsed.ast, variables);
     return { expression, type, cost, run: (variables) => parsed({ ...variables }) };
   } catch (error) {
-    if (error instanceof ParseError || error instanceof CelTypeError) {
-      throw new CelCompileError(located(expression, error));
-    }
+    if (error instanceof CelCompileError) throw error;
+    if (error instanceof ParseError) throw new CelCompileError(printParseError(expression, error));
     throw new CelCompileError(`ERROR: <input>:1:1: ${errorMessage(error)}`);
   }
 }
@@ -158,6 +175,9 @@ function inGoWords(message: string, code: string): string {
       return text.replace('No such key: ', 'no such key: ');
     case 'index_out_of_bounds':
       return text.replace(/.*index (-?\d+).*/, 'index out of bounds: $1');
+    case 'no_such_overload':
+    case 'no_matching_overload':
+      return 'no such overload';
     case 'division_by_zero':
       return 'division by zero';
     case 'modulo_by_zero':
@@ -167,20 +187,4 @@ function inGoWords(message: string, code: string): string {
     default:
       return text;
   }
-}
-
-/** `ERROR: <input>:1:5: …`, the line and a mark below, as cel-go prints it. */
-function located(expression: string, error: ParseError | CelTypeError): string {
-  const at = error.range?.start ?? 0;
-  const before = expression.slice(0, at).split('\n');
-  const column = before.at(-1)?.length ?? 0;
-  const line = expression.split('\n')[before.length - 1] ?? '';
-  let message = inGoWords(error.summary, error.code);
-  if (error.code === 'no_such_key') message = `undefined field '${message.replace('no such key: ', '')}'`;
-  const operator = /^no such overload: (.*) (\S+) (.*)$/.exec(message);
-  if (operator !== null) {
-    message = `found no matching overload for '_${operator[2]}_' applied to '(${operator[1]}, ${operator[3]})'`;
-  }
-  if (error instanceof ParseError) message = `Syntax error: ${message}`;
-  return `ERROR: <input>:${before.length}:${column + 1}: ${message}\n | ${line}\n | ${'.'.repeat(column)}^`;
 }

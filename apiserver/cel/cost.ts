@@ -147,8 +147,9 @@ class Estimator {
   #select(operand: Estimate, field: string): Partial<Estimate> & { readonly cost: number } {
     const { place, type } = operand;
     const isCharged =
-      place === undefined ? isMap(type) || isObjectType(type) : place.kind === 'map' || place.kind === 'object';
-    const found = place === undefined ? undefined : (getOwn(place.fields, field) ?? NOWHERE);
+      isMap(type) || isObjectType(type) || (type !== 'dyn' && (place?.kind === 'map' || place?.kind === 'object'));
+    // Upstream takes a field of a new value for the value that the rule is about.
+    const found = place === undefined ? this.#variables['self'] : (getOwn(place.fields, field) ?? NOWHERE);
     return { cost: operand.cost + (isCharged ? 1 : 0), place: found };
   }
 
@@ -172,7 +173,8 @@ class Estimator {
     const isDyn = known === 'dyn';
     switch (op) {
       case '[]': {
-        const place = left.place === undefined ? undefined : (left.place.items ?? NOWHERE);
+        // As in #select.
+        const place = left.place === undefined ? this.#variables['self'] : (left.place.items ?? NOWHERE);
         return { cost: 1 + own, place, size: left.entries?.value };
       }
       case '==':
@@ -252,16 +254,35 @@ class Estimator {
       return { cost: 1 + value.cost + LIST_BASE + 1 + value.cost + body.cost + (isFlat ? 0 : 1) };
     }
     const steps = STEPS.get(`${name}/${args.length}`);
-    if (steps === undefined) return undefined;
+    if (steps !== undefined) {
+      const range = this.of(receiver, locals);
+      const item = itemOf(range, this.#variables['self']);
+      return this.#fold(node, steps, range, item, rest, new Map([...locals, [local, item]]));
+    }
+    const [second, ...parts] = rest;
+    const pairs = PAIR_STEPS.get(`${name}/${args.length}`);
+    if (pairs === undefined || !isNode(second) || second.op !== 'id') return undefined;
     const range = this.of(receiver, locals);
-    const item = itemOf(range, this.#variables['self']);
-    const inner = new Map([...locals, [local, item]]);
-    const parts = rest.map((part) => this.of(part, inner));
+    const { key, value } = pairOf(range, this.#variables['self']);
+    const inner = new Map([...locals, [local, key], [String(second.args), value]]);
+    return this.#fold(node, pairs, range, value, parts, inner);
+  }
+
+  #fold(
+    node: Node,
+    steps: Steps,
+    range: Estimate,
+    item: Local,
+    args: readonly unknown[],
+    inner: Locals,
+  ): Partial<Estimate> & { readonly cost: number } {
+    const parts = args.map((part) => this.of(part, inner));
     const last = steps.makesList === 'items' ? (sizeAt(item.place) ?? item.size) : parts.at(-1)?.size;
     const count = asSize(range.size);
     const cost = range.cost + steps.before + times(count.max, steps.each(parts.map((part) => part.cost)));
     if (steps.makesList === undefined) return { cost, size: exactly(1) };
     const value = asSize(last);
+    if (steps.makesList === 'map') return { cost, size: count, type: typeOf(node) };
     return {
       cost,
       size: count,
@@ -277,7 +298,7 @@ interface Steps {
   /** And for each item, of what its arguments cost. */
   each(parts: readonly number[]): number;
   /** Of what the list that it returns is made. */
-  readonly makesList?: 'items' | 'results';
+  readonly makesList?: 'items' | 'results' | 'map';
 }
 
 const of = (parts: readonly number[], index: number): number => parts[index] ?? 0;
@@ -291,6 +312,35 @@ const STEPS: ReadonlyMap<string, Steps> = new Map<string, Steps>([
   ['map/3', { before: 11, each: (parts) => of(parts, 0) + 12 + of(parts, 1), makesList: 'results' }],
   ['filter/2', { before: 11, each: (parts) => of(parts, 0) + 13, makesList: 'items' }],
 ]);
+
+/** The same with two variables. */
+const PAIR_STEPS: ReadonlyMap<string, Steps> = new Map<string, Steps>([
+  ['all/3', { before: 1, each: (parts) => 3 + of(parts, 0) }],
+  ['exists/3', { before: 1, each: (parts) => 4 + of(parts, 0) }],
+  ['exists_one/3', { before: 2, each: (parts) => of(parts, 0) + 2 }],
+  ['existsOne/3', { before: 2, each: (parts) => of(parts, 0) + 2 }],
+  ['transformList/3', { before: 11, each: (parts) => 12 + of(parts, 0), makesList: 'results' }],
+  ['transformList/4', { before: 11, each: (parts) => of(parts, 0) + 12 + of(parts, 1), makesList: 'results' }],
+  ['transformMap/3', { before: 31, each: (parts) => 3 + of(parts, 0), makesList: 'map' }],
+  ['transformMap/4', { before: 31, each: (parts) => of(parts, 0) + 3 + of(parts, 1), makesList: 'map' }],
+  ['transformMapEntry/3', { before: 31, each: (parts) => 2 + of(parts, 0), makesList: 'map' }],
+  ['transformMapEntry/4', { before: 31, each: (parts) => of(parts, 0) + 2 + of(parts, 1), makesList: 'map' }],
+]);
+
+/** What the variables of such a macro are: an index and an item, or a key and its value. */
+function pairOf({ place, entries, type }: Estimate, root: SizedType | undefined): Record<'key' | 'value', Local> {
+  const kind = entries?.kind ?? (isList(type) ? 'list' : isMap(type) ? 'map' : place?.kind);
+  const isOfList = kind === 'list';
+  const at = (found: SizedType | undefined): SizedType | undefined => (place === undefined ? root : found);
+  return {
+    key: {
+      place: at(!isOfList && place?.kind === 'map' ? KEY : NOWHERE),
+      size: entries?.key,
+      entries: undefined,
+    },
+    value: { place: at(place?.items ?? NOWHERE), size: entries?.value, entries: undefined },
+  };
+}
 
 /** What a macro's variable is: an item of a list, or a key of a map. Upstream takes those of a new list for `root`. */
 function itemOf({ place, entries, type }: Estimate, root: SizedType | undefined): Local {

@@ -6,6 +6,7 @@ import { Duration, UnsignedInt } from '@marcbachmann/cel-js/evaluator';
 import { setOwn } from '../../lib/own-property.ts';
 import { charge } from './budget.ts';
 import { timeText } from './times.ts';
+import { equalLists, listTypeOf } from './typed-lists.ts';
 
 /** Plain JSON without a schema: a whole number is an int, as the API machinery reads it. */
 export function celValue(json: unknown): unknown {
@@ -39,6 +40,22 @@ function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+function equalUnsigned(a: unknown, b: unknown): boolean {
+  const value = (one: unknown): unknown => (one instanceof UnsignedInt ? one.value : one);
+  return celEqual(value(a), value(b));
+}
+
+function equalOptionals(a: unknown, b: unknown): boolean {
+  if (!(a instanceof Optional) || !(b instanceof Optional) || a.hasValue() !== b.hasValue()) return false;
+  return !a.hasValue() || celEqual(a.value(), b.value());
+}
+
+function equalMaps(a: object, b: object): boolean {
+  const [left, right] = [a, b].map((one) => (one instanceof Map ? one : new Map(Object.entries(one))));
+  if (left === undefined || right === undefined || left.size !== right.size) return false;
+  return [...left].every(([key, value]) => right.has(key) && celEqual(value, right.get(key)));
+}
+
 /** Deep equality; numbers of different types are equal when their values are. */
 export function celEqual(a: unknown, b: unknown): boolean {
   charge(1);
@@ -50,9 +67,16 @@ export function celEqual(a: unknown, b: unknown): boolean {
     return a instanceof Duration && b instanceof Duration && +a === +b;
   if (Array.isArray(a) || Array.isArray(b)) {
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    const type = listTypeOf(a);
+    if (type !== undefined) return equalLists(a, b, type, celEqual);
     return a.every((item, index) => celEqual(item, b[index]));
   }
+  if (a instanceof UnsignedInt || b instanceof UnsignedInt) return equalUnsigned(a, b);
+  if (a instanceof Optional || b instanceof Optional) return equalOptionals(a, b);
+  if (a instanceof Uint8Array || b instanceof Uint8Array)
+    return a instanceof Uint8Array && b instanceof Uint8Array && Buffer.compare(a, b) === 0;
   if (!isPlain(a) || !isPlain(b)) return false;
+  if (a instanceof Map || b instanceof Map) return equalMaps(a, b);
   const keys = Object.keys(a);
   return (
     keys.length === Object.keys(b).length &&

@@ -6,6 +6,7 @@ import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { charge } from '../cel/budget.ts';
 import { parseDuration } from '../cel/functions/text.ts';
 import { celTime } from '../cel/times.ts';
+import { type ListType, markContainer, markList } from '../cel/typed-lists.ts';
 import { celEqual, celValue } from '../cel/values.ts';
 import { isObject } from '../patch/json-value.ts';
 import { type JsonSchema, properties, valueSchema } from './types.ts';
@@ -13,6 +14,8 @@ import { type JsonSchema, properties, valueSchema } from './types.ts';
 export interface CelType {
   /** For declarations: "int", "list<string>", "Object.spec". */
   readonly name: string;
+  /** It is or contains lists of type set or map, which compare without order. */
+  readonly unordered?: boolean;
   /** The JSON value as this type's. */
   convert(value: unknown): unknown;
 }
@@ -85,6 +88,17 @@ export const HEAD: JsonSchema = {
   },
 };
 
+function listType(schema: JsonSchema): ListType | undefined {
+  switch (schema['x-kubernetes-list-type']) {
+    case 'set':
+      return { kind: 'set' };
+    case 'map':
+      return { kind: 'map', keys: (schema['x-kubernetes-list-map-keys'] ?? []).map((key) => escapeField(key) ?? key) };
+    default:
+      return undefined;
+  }
+}
+
 export class CelTypes {
   readonly #environment: Environment;
   /** A schema below several rules has one type. */
@@ -124,12 +138,17 @@ export class CelTypes {
 
   #list(schema: JsonSchema): CelType {
     const item = schema.items === undefined ? DYN : this.typeOf(schema.items);
+    const type = listType(schema);
+    const unordered = type !== undefined || item.unordered === true;
     return {
       name: `list<${item.name}>`,
+      unordered,
       convert: (value) => {
         if (!Array.isArray(value)) return value;
         charge(1 + value.length);
-        return value.map((one) => (one === null ? null : item.convert(one)));
+        const list = value.map((one) => (one === null ? null : item.convert(one)));
+        if (unordered) markList(list, type);
+        return list;
       },
     };
   }
@@ -150,12 +169,14 @@ export class CelTypes {
   #map(item: CelType): CelType {
     return {
       name: `map<string, ${item.name}>`,
+      unordered: item.unordered === true,
       convert: (value) => {
         if (!isObject(value)) return value;
         const map: Record<string, unknown> = {};
         const entries = Object.entries(value);
         charge(1 + ENTRY * entries.length);
         for (const [key, one] of entries) setOwn(map, key, one === null ? null : item.convert(one));
+        if (item.unordered === true) markContainer(map);
         return map;
       },
     };
@@ -175,6 +196,7 @@ export class CelTypes {
     }
     this.#environment.registerType(name, { ctor: Struct, fields: declared });
     this.#environment.registerOperator(`${name} == ${name}`, celEqual);
+    this.#environment.registerOperator(`${name} == null`, celEqual);
     const convert = (value: unknown): unknown => {
       if (!isObject(value)) return value;
       const struct: object = new Struct();
@@ -188,6 +210,6 @@ export class CelTypes {
       }
       return struct;
     };
-    return { name, convert };
+    return { name, convert, unordered: [...types.values()].some(({ type }) => type.unordered === true) };
   }
 }

@@ -340,7 +340,7 @@ class Run {
       this.#isOver = exceeded;
       const detail = exceeded
         ? 'validation failed due to running out of cost budget, no further validation rules will be run'
-        : `${error.message} evaluating rule: ${rule.message ?? (rule.rule ?? '').trim()}`;
+        : failure(error.message, rule.message ?? (rule.rule ?? '').trim());
       this.errors.push(invalid(field, type, detail));
       return !exceeded;
     }
@@ -362,6 +362,12 @@ class Run {
       throw error;
     }
   }
+}
+
+/** Why a rule has no result. `rule`: its message or its text. */
+function failure(error: string, rule: string): string {
+  if (!error.startsWith('no such overload')) return `${error} evaluating rule: ${rule}`;
+  return `'${error}': call arguments did not match a supported operator, function or macro signature for rule: ${rule}`;
 }
 
 function failed({ reason }: ValidationRule, field: string, value: string, text: string): FieldError {

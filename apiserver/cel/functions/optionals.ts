@@ -1,31 +1,9 @@
-// The macros of optional values that the library lacks: `optMap` and `optFlatMap`, whose expression sees the value under a name.
+// What the library lacks of optional values: the macros `optMap` and `optFlatMap`, whose expression sees the value under a name;
+// `first` and `last` of lists; `optional.unwrap`.
 
 import { type Environment, Optional } from '@marcbachmann/cel-js';
+import type { Checker, Context, Evaluator, MacroCall, Type } from '../library.ts';
 
-/** As far as the macros use the library's parts, which have no published types. */
-interface Context {
-  forkWithVariable(name: string, type: unknown): Context;
-  reuse(context: Context): Context;
-  setIterValue(value: unknown, evaluator: Evaluator): Context;
-}
-interface Evaluator {
-  run(node: object, context: Context): unknown;
-}
-interface Type {
-  readonly kind?: string;
-  readonly name: string;
-  readonly valueType?: Type;
-}
-interface Checker {
-  check(node: object, context: Context): Type;
-  getType(name: string): Type;
-  createError(code: string, message: string, node: object): Error;
-}
-interface Call {
-  readonly ast: object;
-  readonly args: readonly { readonly op?: unknown; readonly args?: unknown }[];
-  readonly receiver: object;
-}
 interface Macro {
   readonly ast: object;
   readonly name: string;
@@ -34,7 +12,7 @@ interface Macro {
   inner?: Context;
 }
 
-function expander(flat: boolean): (call: Call) => object {
+function expander(flat: boolean): (call: MacroCall) => object {
   const called = flat ? 'optFlatMap' : 'optMap';
   return ({ ast, args, receiver }) => {
     const [variable, expression = {}] = args;
@@ -64,7 +42,19 @@ function expander(flat: boolean): (call: Call) => object {
 }
 
 export function registerOptionals(environment: Environment): void {
+  const present = (list: readonly unknown[]): unknown[] =>
+    list.flatMap((one) => (one instanceof Optional && one.hasValue() ? [one.value()] : []));
   environment
+    .registerFunction('list<A>.first(): optional<A>', (list: readonly unknown[]) =>
+      list.length === 0 ? Optional.none() : Optional.of(list[0]),
+    )
+    .registerFunction('list<A>.last(): optional<A>', (list: readonly unknown[]) =>
+      list.length === 0 ? Optional.none() : Optional.of(list.at(-1)),
+    )
+    .registerFunction('list<optional<A>>.unwrapOpt(): list<A>', present)
+    .registerFunction('OptionalNamespace.unwrap(list<optional<A>>): list<A>', (_: unknown, list: readonly unknown[]) =>
+      present(list),
+    )
     .registerFunction('optional.optMap(ast, ast): optional<dyn>', expander(false))
     .registerFunction('optional.optFlatMap(ast, ast): optional<dyn>', expander(true));
 }

@@ -91,16 +91,20 @@ let environment: ReturnType<typeof celEnvironment> | undefined;
 
 /** The variable of an expression is a device. */
 function deviceEnvironment(): ReturnType<typeof celEnvironment> {
-  environment ??= celEnvironment({ device: 'resource.k8s.io.Device' }, (types) => {
-    types.registerType({
-      name: 'resource.k8s.io.Device',
-      schema: {
-        driver: 'string',
-        attributes: 'map<string, map<string, dyn>>',
-        capacity: 'map<string, map<string, kubernetes.Quantity>>',
-      },
-    });
-  });
+  environment ??= celEnvironment(
+    { device: 'resource.k8s.io.Device' },
+    (types) => {
+      types.registerType({
+        name: 'resource.k8s.io.Device',
+        schema: {
+          driver: 'string',
+          attributes: 'map<string, map<string, dyn>>',
+          capacity: 'map<string, map<string, kubernetes.Quantity>>',
+        },
+      });
+    },
+    { bindings: true },
+  );
   return environment;
 }
 

@@ -5,36 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { compileRules } from '../../../../apiserver/crd/rules.ts';
 import type { JsonSchema } from '../../../../apiserver/crd/types.ts';
 import { validateSchema } from '../../../../apiserver/crd/validate-schema.ts';
+import { list, RULE_SCHEMA } from './rule-schema.ts';
 
 const text = (maxLength: number): JsonSchema => ({ type: 'string', maxLength });
-const list = (items: JsonSchema, maxItems?: number): JsonSchema => ({
-  type: 'array',
-  items,
-  ...(maxItems === undefined ? {} : { maxItems }),
-});
-const PROPERTIES: Record<string, JsonSchema> = {
-  req: { type: 'string' },
-  n: { type: 'integer' },
-  m: { type: 'number' },
-  b: { type: 'boolean' },
-  s: text(10),
-  t: { type: 'string' },
-  e: { type: 'string', enum: ['abc', 'de'] },
-  d: { type: 'string', format: 'duration' },
-  at: { type: 'string', format: 'date-time' },
-  day: { type: 'string', format: 'date' },
-  by: { type: 'string', format: 'byte', maxLength: 20 },
-  ios: { 'x-kubernetes-int-or-string': true },
-  l: list(text(3), 5),
-  ll: list({ type: 'string' }),
-  nums: list({ type: 'integer' }, 100),
-  lo: list({ type: 'object', required: ['k'], properties: { k: text(4), v: { type: 'integer' } } }, 7),
-  lm: list(list({ type: 'integer' }, 4), 3),
-  mp: { type: 'object', maxProperties: 6, additionalProperties: text(8) },
-  mu: { type: 'object', additionalProperties: { type: 'integer' } },
-  o: { type: 'object', properties: { x: text(2), y: { type: 'integer' } } },
-};
-const SCHEMA: JsonSchema = { type: 'object', required: ['req'], properties: PROPERTIES };
 const cases: readonly [string, number][] = JSON.parse(
   readFileSync(new URL('../cel/costs.json', import.meta.url), 'utf8'),
 );
@@ -43,7 +16,7 @@ describe('the estimated cost', () => {
   it.each(cases)('of %s is %i', (rule, cost) => {
     const compiled = compileRules({
       type: 'object',
-      properties: { spec: { ...SCHEMA, 'x-kubernetes-validations': [{ rule }] } },
+      properties: { spec: { ...RULE_SCHEMA, 'x-kubernetes-validations': [{ rule }] } },
     });
     expect([compiled.errors.map(({ detail }) => detail), compiled.costs[0]?.own]).toEqual([[], cost]);
   });

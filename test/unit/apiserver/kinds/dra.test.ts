@@ -80,7 +80,7 @@ describe('a ResourceClaim', () => {
       select('device.color == "red"'),
       [
         expect.stringMatching(
-          /expression: Invalid value: "device\.color == \\"red\\"": compilation failed: ERROR: <input>:1:8: undefined field 'color'/,
+          /expression: Invalid value: "device\.color == \\"red\\"": compilation failed: ERROR: <input>:1:7: undefined field 'color'/,
         ),
       ],
     ],
