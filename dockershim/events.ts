@@ -53,6 +53,8 @@ export interface EventsParts {
   readonly containers: Containers;
   readonly clock: Clock;
   readonly log: Log;
+  /** Called at once, before clients hear of it: other events may have to wait for their turn. */
+  readonly onEnd: (sandboxId: string, id: string) => void;
   /** Docker's stream is open. */
   readonly onConnect: () => Promise<void>;
 }
@@ -129,6 +131,7 @@ export class Events {
 
   #take(line: string): void {
     const event = line.trim() === '' ? undefined : decodeEvent(line);
+    if (event?.type === 'CONTAINER_STOPPED_EVENT') this.#parts.onEnd(event.sandboxId, event.id);
     if (event === undefined || this.#subscribers.size === 0) return;
     this.#last = this.#last
       .then(() => this.#send(event))

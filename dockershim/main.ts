@@ -123,6 +123,7 @@ export async function runDockershim(
     containers,
     clock,
     log,
+    onEnd: (sandboxId, id) => oomKills.ended(sandboxId, id),
     onConnect: async () => {
       known = undefined;
       await facts();

@@ -11,8 +11,10 @@ const KILLED = 137;
 export interface PodOomRecord {
   /** The pod's cgroup, as /proc/PID/cgroup has it. */
   readonly cgroup: string;
-  /** Kills in containers that have ended, as far as they have been looked at. */
-  readonly seen: number;
+  /** All kills in the pod at the last look. */
+  readonly total: number;
+  /** Of these, those in containers that had ended. */
+  readonly ofEnded: number;
   /** Ids of containers that were started, and whose end has not been looked at. */
   readonly open: readonly string[];
   /** Ids of containers that were killed for memory. */
@@ -24,6 +26,15 @@ export interface EndedContainer {
   readonly exitCode: number;
   /** In Docker's eyes. */
   readonly oomKilled: boolean;
+  /** All kills in the pod when its end was reported; undefined where nobody was there to read them. */
+  readonly totalAtEnd: number | undefined;
+}
+
+/** The kernel's counts of a pod. */
+export interface PodKills {
+  readonly total: number;
+  /** All but those in containers that run. */
+  readonly ofEnded: number;
 }
 
 /** `oom_kill` of a cgroup's memory.events: processes that were killed in it and, from Linux 5.2 on, in all cgroups below it. */
@@ -45,23 +56,29 @@ export function containerCgroup(pod: string, cgroup: string): string | undefined
 }
 
 /**
- * The record after these containers have ended. `kills`: those in all containers of the pod that do not run any more;
- * undefined where the pod's cgroup is gone. Kills that Docker knows of are its own business. Where several containers ended with 137
- * since the last look, the kill may have been any one's, and all are marked.
+ * The record after these containers have ended. `kills` is undefined where the pod's cgroup is gone. Kills that Docker knows of are
+ * its own business. A container whose end was reported before there was a new kill was not killed; where that leaves several that ended
+ * with 137 since the last look, it may have been any one, and all are marked.
  */
 export function afterEnds(
   record: PodOomRecord,
   ended: readonly EndedContainer[],
-  kills: number | undefined,
+  kills: PodKills | undefined,
 ): PodOomRecord {
   const ids = new Set(ended.map(({ id }) => id));
-  const isUnexplained = kills !== undefined && kills > record.seen && !ended.some(({ oomKilled }) => oomKilled);
-  const killed = isUnexplained ? ended.filter(({ exitCode }) => exitCode === KILLED).map(({ id }) => id) : [];
+  const open = record.open.filter((id) => !ids.has(id));
+  if (kills === undefined) return { ...record, open };
+  const isUnexplained = kills.ofEnded > record.ofEnded && !ended.some(({ oomKilled }) => oomKilled);
+  const killed = ended.filter(
+    ({ exitCode, totalAtEnd = kills.total }) => isUnexplained && exitCode === KILLED && totalAtEnd > record.total,
+  );
   return {
-    ...record,
-    seen: Math.max(kills ?? 0, record.seen),
-    open: record.open.filter((id) => !ids.has(id)),
-    killed: [...record.killed, ...killed],
+    cgroup: record.cgroup,
+    // Counts never go back: a lower one was read too early.
+    total: Math.max(kills.total, record.total),
+    ofEnded: Math.max(kills.ofEnded, record.ofEnded),
+    open,
+    killed: [...record.killed, ...killed.map(({ id }) => id)],
   };
 }
 
@@ -75,9 +92,9 @@ export function parseOomRecord(text: string): PodOomRecord | undefined {
     throw error;
   }
   if (!isJsonObject(value)) return undefined;
-  const { cgroup, seen, open, killed } = value;
-  if (typeof cgroup !== 'string' || typeof seen !== 'number' || !isIds(open) || !isIds(killed)) return undefined;
-  return { cgroup, seen, open, killed };
+  const { cgroup, total, ofEnded, open, killed } = value;
+  if (typeof cgroup !== 'string' || typeof total !== 'number' || typeof ofEnded !== 'number') return undefined;
+  return isIds(open) && isIds(killed) ? { cgroup, total, ofEnded, open, killed } : undefined;
 }
 
 const isIds = (value: unknown): value is readonly string[] =>

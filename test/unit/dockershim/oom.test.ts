@@ -13,31 +13,73 @@ import {
   containerCgroup,
   type EndedContainer,
   oomKills,
+  type PodKills,
   type PodOomRecord,
   parseOomRecord,
 } from '../../../dockershim/translate/oom.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 
 const POD = '/kubepods.slice/kubepods-podu1.slice';
-const RECORD: PodOomRecord = { cgroup: POD, seen: 1, open: ['a', 'b', 'c'], killed: ['z'] };
+const RECORD: PodOomRecord = { cgroup: POD, total: 4, ofEnded: 1, open: ['a', 'b', 'c'], killed: ['z'] };
 
-const end = (id: string, exitCode: number, oomKilled = false): EndedContainer => ({ id, exitCode, oomKilled });
+type Ends = readonly [id: string, exitCode: number, options?: Partial<EndedContainer>][];
 
-test.each<[why: string, ended: readonly EndedContainer[], kills: number | undefined, killed: string[], seen: number]>([
-  ['ended with 137, and a kill is new', [end('a', 137)], 2, ['a'], 2],
-  ['ended with 137, and no kill is new', [end('a', 137)], 1, [], 1],
-  ['another exit code: the kill was a child’s, or not its own', [end('a', 1)], 2, [], 2],
-  ['Docker knows it', [end('a', 137, true)], 3, [], 3],
-  ['Docker knows the one, and the other ended at the same time', [end('a', 137, true), end('b', 137)], 2, [], 2],
-  ['only the one with 137', [end('a', 0), end('b', 137)], 2, ['b'], 2],
-  ['both with 137: nobody can tell', [end('a', 137), end('b', 137)], 2, ['a', 'b'], 2],
-  ['the pod’s cgroup is gone', [end('a', 137)], undefined, [], 1],
-  ['a count that is behind does not bring old kills back', [end('a', 137)], 0, [], 1],
-])('%s', (_why, ended, kills, killed, seen) => {
+test.each<[why: string, ended: Ends, kills: PodKills | undefined, killed: string[], after: PodKills]>([
+  ['ended with 137, and a kill is new', [['a', 137]], { total: 5, ofEnded: 2 }, ['a'], { total: 5, ofEnded: 2 }],
+  ['ended with 137, and no kill is new', [['a', 137]], { total: 4, ofEnded: 1 }, [], { total: 4, ofEnded: 1 }],
+  ['the new kill was in a container that runs', [['a', 137]], { total: 5, ofEnded: 1 }, [], { total: 5, ofEnded: 1 }],
+  ['another exit code: a child’s end, not its own', [['a', 1]], { total: 5, ofEnded: 2 }, [], { total: 5, ofEnded: 2 }],
+  ['Docker knows', [['a', 137, { oomKilled: true }]], { total: 6, ofEnded: 3 }, [], { total: 6, ofEnded: 3 }],
+  [
+    'Docker knows of the one, and the other ended at the same time',
+    [
+      ['a', 137, { oomKilled: true }],
+      ['b', 137],
+    ],
+    { total: 5, ofEnded: 2 },
+    [],
+    { total: 5, ofEnded: 2 },
+  ],
+  [
+    'only the one with 137',
+    [
+      ['a', 0],
+      ['b', 137],
+    ],
+    { total: 5, ofEnded: 2 },
+    ['b'],
+    { total: 5, ofEnded: 2 },
+  ],
+  [
+    'both with 137: nobody can tell',
+    [
+      ['a', 137],
+      ['b', 137],
+    ],
+    { total: 5, ofEnded: 2 },
+    ['a', 'b'],
+    { total: 5, ofEnded: 2 },
+  ],
+  [
+    'both with 137, and the end of one was reported before the kill',
+    [
+      ['a', 137, { totalAtEnd: 4 }],
+      ['b', 137, { totalAtEnd: 5 }],
+    ],
+    { total: 5, ofEnded: 2 },
+    ['b'],
+    { total: 5, ofEnded: 2 },
+  ],
+  ['the pod’s cgroup is gone', [['a', 137]], undefined, [], { total: 4, ofEnded: 1 }],
+  ['counts that are behind', [['a', 137]], { total: 3, ofEnded: 0 }, [], { total: 4, ofEnded: 1 }],
+])('%s', (_why, ends, kills, killed, after) => {
+  const ended = ends.map(([id, exitCode, options]) => ({
+    ...{ id, exitCode, oomKilled: false, totalAtEnd: undefined },
+    ...options,
+  }));
   const ids = ended.map(({ id }) => id);
   expect(afterEnds(RECORD, ended, kills)).toEqual({
-    cgroup: POD,
-    seen,
+    ...{ cgroup: POD, ...after },
     open: RECORD.open.filter((id) => !ids.includes(id)),
     killed: ['z', ...killed],
   });
@@ -144,6 +186,21 @@ test('a child that was killed in a container which goes on is not counted for an
   await start(oom, 'c', 4);
   ended('c', 137);
   expect(await oom.wasKilled('s', 'c')).toBe(false);
+});
+
+test('two end with 137 between two looks: the count when the end was reported tells which of them was killed', async () => {
+  const oom = shim();
+  await oom.sandboxStarted('s', 1);
+  await start(oom, 'a', 2);
+  await start(oom, 'b', 3);
+  ended('a', 137);
+  oom.ended('s', 'a');
+  kills('', 1);
+  ended('b', 137);
+  oom.ended('s', 'b');
+  oom.ended('other', 'b');
+  expect(await oom.wasKilled('s', 'b')).toBe(true);
+  expect(await oom.wasKilled('s', 'a')).toBe(false);
 });
 
 test('one that is about to be started has not ended', async () => {

@@ -2,6 +2,7 @@
 // with the kernel's, a container out of memory, and nothing left of dockerd. The machine has AppArmor in its kernel and no
 // apparmor_parser, so that Docker's own profile cannot be loaded.
 
+import { readdir } from 'node:fs/promises';
 import { type CgroupDriver, cgroupPath, kubepodsName } from '../../../agent/model/cgroup-names.ts';
 import type { CriClient } from '../../../agent/runtime/cri-client.ts';
 import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
@@ -165,6 +166,11 @@ async function checkOomKept(cluster: Cluster, cri: CriClient, engine: Engine): P
         return pid === undefined || pid === first ? undefined : cri.call('ContainerStatus', { container_id: id });
       });
       await cluster.delete('three');
+      // A new shim has logs to go on with: none comes back.
+      await eventually('its logs to be gone', async () => {
+        const names = await readdir(lab.paths.podLogsDir);
+        return names.some((name) => name.includes('_three_')) ? undefined : true;
+      });
       const seen = ends(pod).toSorted().join('; ');
       return {
         held: seen === 'hog: OOMKilled, 137; plain: Error, 137' && status.status?.reason === 'OOMKilled',
