@@ -4,6 +4,7 @@
 import { setMaxListeners } from 'node:events';
 import { ApiClient } from '../client/api.ts';
 import type { ClusterAccess } from '../client/kubeconfig.ts';
+import { type LeaderElectionOptions, LeaderElector } from '../client/leader-election.ts';
 import { EVENT_DELAY_MS, Recorder } from '../client/recorder.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
@@ -19,6 +20,11 @@ export interface ControlPlaneOptions {
   readonly scheduler?: ClusterAccess;
   /** Identity of the controllers (system:kube-controller-manager). */
   readonly controllerManager: ClusterAccess;
+  /** Without it this process works at once, and is the only one that may. */
+  readonly leaderElection?: Pick<
+    LeaderElectionOptions,
+    'identity' | 'leaseDurationMs' | 'renewDeadlineMs' | 'retryPeriodMs'
+  >;
   /** As kube-controller-manager's --controllers; default: all. */
   readonly controllers?: readonly string[];
   /** CA to publish as kube-root-ca.crt, PEM; by default the one that controllerManager trusts. */
@@ -33,9 +39,14 @@ export interface ControlPlaneOptions {
   readonly onReady?: () => void;
 }
 
-/** Runs until the signal aborts. Never throws for an API server that is away: everything is retried. */
+/**
+ * Runs until the signal aborts. Never throws for an API server that is away: everything is retried. With leader election it
+ * throws when a lease is lost: the process ends, as kube-controller-manager's does, and what starts it again is a new candidate.
+ */
 export async function runControlPlane(options: ControlPlaneOptions): Promise<void> {
-  const { clock, tracer, log, signal } = options;
+  const { clock, tracer, log } = options;
+  const lost = new AbortController();
+  const signal = AbortSignal.any([options.signal, lost.signal]);
   // Every list-watch and queue adds a listener.
   setMaxListeners(0, signal);
   const closers: (() => void)[] = [];
@@ -59,28 +70,69 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
 
   const managerClient = clientOf(options.controllerManager, 'nodelet-controller-manager');
   const informers = new Informers(managerClient, clock, log);
-  const controllers: Controller[] = [];
+  const parts: Part[] = [];
   if (options.scheduler !== undefined) {
     const client = clientOf(options.scheduler, 'nodelet-scheduler');
-    controllers.push(new Scheduler(contextOf(client, SCHEDULER_NAME), informers));
+    const context = contextOf(client, SCHEDULER_NAME);
+    parts.push({ lease: 'kube-scheduler', context, client, controllers: [new Scheduler(context, informers)] });
   }
   const settings = { rootCa: options.rootCa ?? options.controllerManager.ca };
-  for (const { component, make } of chooseControllers(options.controllers ?? ['*'])) {
-    controllers.push(make(contextOf(managerClient, component), informers, settings));
-  }
+  const controllers = chooseControllers(options.controllers ?? ['*']).map(({ component, make }) =>
+    make(contextOf(managerClient, component), informers, settings),
+  );
   if (options.csiDrivers !== undefined && options.csiDrivers.length > 0) {
     const { csiControllers } = await import('./csi-controllers.ts');
     const csi = csiControllers(options.csiDrivers, tracer, (name) => contextOf(managerClient, name), informers);
     closers.push(csi.close);
     controllers.push(...csi.controllers);
   }
+  if (controllers.length > 0) {
+    const context = contextOf(managerClient, 'kube-controller-manager');
+    parts.push({ lease: 'kube-controller-manager', context, client: managerClient, controllers });
+  }
   try {
     const running = informers.run(signal);
     // A controller with half the objects would decide wrongly: all wait for synced caches.
     await Promise.race([informers.whenSynced(), running]);
     if (!signal.aborted) options.onReady?.();
-    await Promise.all([running, ...controllers.map((controller) => runController(controller, log, signal))]);
+    const work = parts.map((part) => runPart(part, options, signal));
+    await Promise.all([running, ...work.map((each) => each.catch((error: unknown) => lost.abort(error)))]);
+    if (lost.signal.aborted) throw lost.signal.reason;
   } finally {
     for (const close of closers) close();
   }
+}
+
+/** What one lease is for. */
+interface Part {
+  readonly lease: string;
+  readonly context: ControllerContext;
+  readonly client: ApiClient;
+  readonly controllers: readonly Controller[];
+}
+
+/** A part without the lease follows the API server, its queues fill, and it does nothing. */
+async function runPart(part: Part, options: ControlPlaneOptions, signal: AbortSignal): Promise<void> {
+  const { leaderElection, clock, log } = options;
+  const work = (): Promise<unknown> =>
+    Promise.all(part.controllers.map((controller) => runController(controller, log, signal)));
+  if (leaderElection === undefined) {
+    await work();
+    return;
+  }
+  const elector = new LeaderElector({
+    ...leaderElection,
+    client: part.client,
+    clock,
+    random: Math.random,
+    namespace: 'kube-system',
+    name: part.lease,
+    log,
+    onLeading: (lease) => {
+      const message = `${leaderElection.identity} became leader`;
+      part.context.recorder.event(lease, 'Normal', 'LeaderElection', message);
+    },
+  });
+  await elector.acquire(signal);
+  await Promise.all([work(), elector.renew(signal)]);
 }

@@ -5,6 +5,7 @@ import type { AuditOptions } from '../../apiserver/audit/audit.ts';
 import type { RequestLimits } from '../../apiserver/http/in-flight.ts';
 import { UserError } from '../../lib/errors.ts';
 import { truth } from './apiserver-auth.ts';
+import { durationFlag } from './duration-flag.ts';
 
 export interface AuditFlags {
   readonly auditPolicyFile?: string;
@@ -33,24 +34,6 @@ function kept(flag: string): (text: string) => number {
 
 function served(flag: string): (text: string) => number {
   return whole(flag, () => `${flag} can not be negative value`);
-}
-
-const UNITS: ReadonlyMap<string, number> = new Map([
-  ['ms', 1],
-  ['s', 1000],
-  ['m', 60_000],
-  ['h', 3_600_000],
-]);
-
-/** "1m30s" in ms. */
-function duration(text: string): number {
-  if (text.startsWith('-')) throw new UserError('--request-timeout can not be negative value');
-  const parts = [...text.matchAll(/(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)/g)];
-  const ms = parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS.get(unit ?? '') ?? 0), 0);
-  if (parts.map(([all]) => all).join('') !== text || ms === 0) {
-    throw new UserError(`--request-timeout: "${text}" is no duration such as 1m0s`);
-  }
-  return ms;
 }
 
 export function addAuditFlags(command: Command): void {
@@ -83,7 +66,12 @@ export function addAuditFlags(command: Command): void {
       truth,
       true,
     )
-    .option('--request-timeout <duration>', 'of a request that is no watch, log or stream', duration, 60_000);
+    .option(
+      '--request-timeout <duration>',
+      'of a request that is no watch, log or stream',
+      durationFlag('--request-timeout'),
+      60_000,
+    );
 }
 
 export function auditOptions(flags: AuditFlags): AuditOptions {

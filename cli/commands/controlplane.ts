@@ -1,18 +1,28 @@
 // `nodelet controlplane`: the scheduler and the controllers in one process. Hidden: `nodelet up` starts it, and a real
 // cluster has its own.
 
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
+import { LEADER_ELECTION_DEFAULTS } from '../../client/leader-election.ts';
 import type { DriverEndpoint } from '../../controlplane/storage/drivers.ts';
 import { systemClock } from '../../lib/clock.ts';
+import { UserError } from '../../lib/errors.ts';
 import { createLog } from '../../lib/log.ts';
 import { Tracer } from '../../lib/trace.ts';
+import { durationFlag } from './duration-flag.ts';
 import { stopSignal } from './signals.ts';
 
 interface Flags {
   readonly kubeconfig: string;
   readonly schedulerKubeconfig?: string;
   readonly controllers: string;
+  readonly leaderElect: boolean;
+  readonly leaderElectIdentity?: string;
+  readonly leaderElectLeaseDuration: number;
+  readonly leaderElectRenewDeadline: number;
+  readonly leaderElectRetryPeriod: number;
   readonly csiEndpoint: readonly DriverEndpoint[];
 }
 
@@ -25,6 +35,19 @@ export function csiEndpoint(text: string): DriverEndpoint {
   return { name, endpoint };
 }
 
+/** Throws UserError where the figures contradict each other. */
+function leaderElection(flags: Flags) {
+  const { leaderElectLeaseDuration: leaseDurationMs, leaderElectRenewDeadline: renewDeadlineMs } = flags;
+  const retryPeriodMs = flags.leaderElectRetryPeriod;
+  if (leaseDurationMs <= renewDeadlineMs || renewDeadlineMs <= retryPeriodMs) {
+    throw new UserError(
+      '--leader-elect-lease-duration must be greater than the renew deadline, and that than the retry period',
+    );
+  }
+  const identity = flags.leaderElectIdentity ?? `${hostname()}_${randomUUID()}`;
+  return { identity, leaseDurationMs, renewDeadlineMs, retryPeriodMs };
+}
+
 export function controlplaneCommand(): Command {
   return new Command('controlplane')
     .description('run the scheduler and the controllers')
@@ -34,6 +57,29 @@ export function controlplaneCommand(): Command {
       '--controllers <names>',
       'controllers to run, with commas between: "*" for all, "-deployment-controller" for all but this one',
       '*',
+    )
+    .option('--leader-elect', 'work only while holding the leases kube-controller-manager and kube-scheduler', false)
+    .option(
+      '--leader-elect-identity <name>',
+      'holder of the leases; one that an earlier process had may be used again once that has ended (default: host name and a random part)',
+    )
+    .option(
+      '--leader-elect-lease-duration <duration>',
+      'how long others wait for a holder that does not renew',
+      durationFlag('--leader-elect-lease-duration'),
+      LEADER_ELECTION_DEFAULTS.leaseDurationMs,
+    )
+    .option(
+      '--leader-elect-renew-deadline <duration>',
+      'how long the holder works without having renewed',
+      durationFlag('--leader-elect-renew-deadline'),
+      LEADER_ELECTION_DEFAULTS.renewDeadlineMs,
+    )
+    .option(
+      '--leader-elect-retry-period <duration>',
+      'between two tries',
+      durationFlag('--leader-elect-retry-period'),
+      LEADER_ELECTION_DEFAULTS.retryPeriodMs,
     )
     .option(
       '--csi-endpoint <name=unix://path>',
@@ -50,6 +96,7 @@ export function controlplaneCommand(): Command {
           ? {}
           : { scheduler: await loadKubeconfig(flags.schedulerKubeconfig) }),
         controllers: flags.controllers.split(',').map((name) => name.trim()),
+        ...(flags.leaderElect ? { leaderElection: leaderElection(flags) } : {}),
         csiDrivers: flags.csiEndpoint,
         tracer: new Tracer(),
         clock: systemClock,

@@ -38,6 +38,8 @@ export function controlplaneProgram(paths: LabPaths, state: LabState): Program {
     'controlplane',
     ...['--kubeconfig', paths.kubeconfigs.controllerManager],
     ...['--scheduler-kubeconfig', paths.kubeconfigs.scheduler],
+    // The lab starts one at a time, so that the next one need not wait for the lease of the last.
+    ...['--leader-elect', '--leader-elect-identity', paths.networkName],
     ...(state.csi !== undefined ? ['--csi-endpoint', `${DRIVER_NAME}=unix://${paths.csi.socket}`] : []),
   );
 }

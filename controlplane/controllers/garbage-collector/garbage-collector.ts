@@ -61,6 +61,8 @@ export class GarbageCollector implements Controller {
 
   async background(signal: AbortSignal): Promise<void> {
     this.#signal = signal;
+    // Whoever waits for lists that will not come any more.
+    signal.addEventListener('abort', () => this.#synced.resolve(), { once: true });
     this.queue.add(DISCOVERY);
   }
 
@@ -89,6 +91,7 @@ export class GarbageCollector implements Controller {
   async sync(key: string): Promise<void> {
     if (key === DISCOVERY) return await this.#discover();
     await this.#synced.promise;
+    if (this.#signal?.aborted === true) return;
     this.#unresolved.delete(key);
     const item = this.#graph.get(key);
     if (item === undefined) return;

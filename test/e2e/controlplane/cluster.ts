@@ -13,7 +13,7 @@ import { type RunningApiServer, startLabApiServer } from '../../../apiserver/mai
 import { ApiClient } from '../../../client/api.ts';
 import { loadKubeconfig } from '../../../client/kubeconfig.ts';
 import { Recorder } from '../../../client/recorder.ts';
-import { runControlPlane } from '../../../controlplane/main.ts';
+import { type ControlPlaneOptions, runControlPlane } from '../../../controlplane/main.ts';
 import type { DriverEndpoint } from '../../../controlplane/storage/drivers.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
@@ -93,24 +93,38 @@ export class Cluster implements AsyncDisposable {
     return client;
   }
 
-  /** Runs scheduler and controllers; resolves when they work. */
-  async startControlPlane(csiDrivers: readonly DriverEndpoint[] = []): Promise<void> {
+  /**
+   * Runs scheduler and controllers; resolves when they work, or with leader election wait for their turn. The returned
+   * function stops them.
+   */
+  async startControlPlane(
+    csiDrivers: readonly DriverEndpoint[] = [],
+    leaderElection?: ControlPlaneOptions['leaderElection'],
+  ): Promise<() => Promise<void>> {
+    const stop = new AbortController();
     const access = (name: string) => loadKubeconfig(join(this.root, 'kubeconfigs', `${name}.kubeconfig`));
     const [scheduler, controllerManager] = await Promise.all([access('scheduler'), access('controller-manager')]);
+    let ended: Promise<void> = Promise.resolve();
     await new Promise<void>((resolve, reject) => {
       const running = runControlPlane({
         scheduler,
         controllerManager,
         csiDrivers,
+        ...(leaderElection === undefined ? {} : { leaderElection }),
         tracer: this.tracer,
         clock: systemClock,
         log: (line) => this.logs.push(line),
-        signal: this.#stop.signal,
+        signal: AbortSignal.any([this.#stop.signal, stop.signal]),
         onReady: resolve,
       });
       running.catch(reject);
       this.#running.push(running);
+      ended = running;
     });
+    return async () => {
+      stop.abort(new Error('the test stops this control plane'));
+      await ended;
+    };
   }
 
   /** Runs the node part of an agent on this machine's own facts, with a runtime that the test controls. */

@@ -1,0 +1,14 @@
+// Durations as flags of Kubernetes' programs take them: "15s", "1m30s".
+
+import { parseGoDuration } from '../../agent/config/duration.ts';
+import { UserError } from '../../lib/errors.ts';
+
+/** For commander: the flag's value in ms. Throws UserError for what is no duration, is 0 or below. */
+export function durationFlag(flag: string): (text: string) => number {
+  return (text) => {
+    const ms = parseGoDuration(text);
+    if (ms === undefined || ms === 0) throw new UserError(`${flag}: "${text}" is no duration such as 1m0s`);
+    if (ms < 0) throw new UserError(`${flag} can not be negative value`);
+    return ms;
+  };
+}

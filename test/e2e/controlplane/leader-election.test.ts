@@ -1,0 +1,74 @@
+// Two control planes on one API server: one of them works, and the other takes over.
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { ApiClient } from '../../../client/api.ts';
+import { resourcePath } from '../../../client/paths.ts';
+import type { Lease, Pod } from '../../../client/types.ts';
+import { Cluster, eventually } from './cluster.ts';
+
+const FIGURES = { leaseDurationMs: 3000, renewDeadlineMs: 2000, retryPeriodMs: 200 };
+const namespace = 'default';
+
+let cluster: Cluster;
+let admin: ApiClient;
+beforeAll(async () => {
+  cluster = await Cluster.start();
+  admin = await cluster.client();
+});
+afterAll(async () => {
+  await cluster[Symbol.asyncDispose]();
+});
+
+const leaders = async (): Promise<Readonly<Record<string, string | undefined>>> => {
+  const { items } = await admin.list<Lease>(
+    resourcePath('coordination.k8s.io/v1', 'leases', { namespace: 'kube-system' }),
+  );
+  return Object.fromEntries(items.map(({ metadata, spec }) => [metadata.name, spec?.holderIdentity]));
+};
+const leadersBecome = (identity: string) =>
+  eventually(`${identity} to lead`, async () => {
+    const found = await leaders();
+    const both = ['kube-controller-manager', 'kube-scheduler'].every((lease) => found[lease] === identity);
+    return both ? true : undefined;
+  });
+
+/** How many pods the set has after it has as many as it should; two that work at once make more. */
+async function replicaSet(name: string): Promise<readonly Pod[]> {
+  const labels = { app: name };
+  await admin.create(resourcePath('apps/v1', 'replicasets', { namespace }), {
+    apiVersion: 'apps/v1',
+    kind: 'ReplicaSet',
+    metadata: { name },
+    spec: {
+      replicas: 5,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+    },
+  });
+  return await eventually(`${name}'s status`, async () => {
+    const set = await admin.get<{ status?: { replicas?: number; observedGeneration?: number } }>(
+      resourcePath('apps/v1', 'replicasets', { namespace, name }),
+    );
+    const { items } = await admin.list<Pod>(resourcePath('v1', 'pods', { namespace }), {
+      labelSelector: `app=${name}`,
+    });
+    return set.status?.replicas === items.length && items.length >= 5 ? items : undefined;
+  });
+}
+
+it('one control plane works, and the other one takes over when it ends', async () => {
+  const stopFirst = await cluster.startControlPlane([], { ...FIGURES, identity: 'first' });
+  await leadersBecome('first');
+  await cluster.startControlPlane([], { ...FIGURES, identity: 'second' });
+  expect(await replicaSet('one')).toHaveLength(5);
+  expect(await leaders()).toMatchObject({ 'kube-scheduler': 'first' });
+  await stopFirst();
+  await leadersBecome('second');
+  expect(await replicaSet('two')).toHaveLength(5);
+  const { items } = await admin.list<{ reason?: string; message?: string }>(
+    resourcePath('v1', 'events', { namespace: 'kube-system' }),
+  );
+  expect(new Set(items.filter(({ reason }) => reason === 'LeaderElection').map(({ message }) => message))).toEqual(
+    new Set(['first became leader', 'second became leader']),
+  );
+});
