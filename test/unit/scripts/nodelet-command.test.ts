@@ -56,6 +56,10 @@ describe('the tricks of the agent’s process', () => {
     expect(await started('scheduler')).not.toContain('--max-semi-space-size');
   });
 
+  test('the tap collects its garbage early', async () => {
+    expect(await started('tap')).toContain('--max-semi-space-size=2 --heap-growing-percent=30 ');
+  });
+
   test('cap no heap: V8 knows the machine', async () => {
     expect(await started('agent')).not.toContain('max-old-space');
   });
