@@ -7,6 +7,7 @@ import { EndpointsController } from './controllers/endpoints/endpoints.ts';
 import { EndpointSliceController } from './controllers/endpointslice/endpointslice.ts';
 import { EndpointSliceMirroringController } from './controllers/endpointslice-mirroring/endpointslice-mirroring.ts';
 import { GarbageCollector } from './controllers/garbage-collector/garbage-collector.ts';
+import { HorizontalPodAutoscalerController } from './controllers/horizontal-pod-autoscaler/horizontal-pod-autoscaler.ts';
 import { JobController } from './controllers/job/job.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
@@ -83,6 +84,11 @@ export const CONTROLLERS: readonly ControllerRow[] = [
     (context, informers) => new ReplicaSetController(context, informers),
   ),
   row('job-controller', 'job-controller', (context, informers) => new JobController(context, informers)),
+  row(
+    'horizontal-pod-autoscaler-controller',
+    'horizontal-pod-autoscaler',
+    (context, informers) => new HorizontalPodAutoscalerController(context, informers),
+  ),
   row(
     'endpointslice-controller',
     'endpoint-slice-controller',

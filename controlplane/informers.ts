@@ -7,7 +7,14 @@ import type { Identified, ReadableStore } from '../client/store.ts';
 import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service, Stored } from '../client/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
-import type { CronJob, Deployment, Job, PodDisruptionBudget, ReplicaSet } from './controllers/shared/objects.ts';
+import type {
+  CronJob,
+  Deployment,
+  HorizontalPodAutoscaler,
+  Job,
+  PodDisruptionBudget,
+  ReplicaSet,
+} from './controllers/shared/objects.ts';
 import type { Log } from './runtime.ts';
 import type {
   CsiDriver,
@@ -62,6 +69,7 @@ export class Informers {
   readonly jobs: ReadableStore<Job>;
   readonly cronJobs: ReadableStore<CronJob>;
   readonly podDisruptionBudgets: ReadableStore<PodDisruptionBudget>;
+  readonly horizontalPodAutoscalers: ReadableStore<HorizontalPodAutoscaler>;
 
   constructor(client: ListWatcher, clock: Clock, log: Log) {
     this.#client = client;
@@ -108,6 +116,10 @@ export class Informers {
     const apps = <T extends Identified>(plural: string) => informer<T>(plural, resourcePath('apps/v1', plural));
     this.replicaSets = apps('replicasets');
     this.deployments = apps('deployments');
+    this.horizontalPodAutoscalers = informer(
+      'horizontalpodautoscalers',
+      resourcePath('autoscaling/v2', 'horizontalpodautoscalers'),
+    );
     this.jobs = informer('jobs', resourcePath('batch/v1', 'jobs'));
     this.cronJobs = informer('cronjobs', resourcePath('batch/v1', 'cronjobs'));
     this.podDisruptionBudgets = informer('poddisruptionbudgets', resourcePath('policy/v1', 'poddisruptionbudgets'));

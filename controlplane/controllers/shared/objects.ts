@@ -2,6 +2,7 @@
 // names under which they are served.
 
 import type * as apps from 'kubernetes-types/apps/v1';
+import type * as autoscaling from 'kubernetes-types/autoscaling/v2';
 import type * as batch from 'kubernetes-types/batch/v1';
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type * as policy from 'kubernetes-types/policy/v1';
@@ -27,6 +28,8 @@ export type CronJobStatus = batch.CronJobStatus;
 export type PodDisruptionBudget = Workload<policy.PodDisruptionBudget>;
 export type PodDisruptionBudgetStatus = policy.PodDisruptionBudgetStatus;
 
+export type HorizontalPodAutoscaler = Workload<autoscaling.HorizontalPodAutoscaler>;
+
 /** What a controller has to know of the kind it works on. */
 export interface WorkloadKind {
   readonly apiVersion: string;
@@ -51,6 +54,12 @@ export const POD_DISRUPTION_BUDGET: WorkloadKind = {
   apiVersion: 'policy/v1',
   kind: 'PodDisruptionBudget',
   plural: 'poddisruptionbudgets',
+};
+
+export const HORIZONTAL_POD_AUTOSCALER: WorkloadKind = {
+  apiVersion: 'autoscaling/v2',
+  kind: 'HorizontalPodAutoscaler',
+  plural: 'horizontalpodautoscalers',
 };
 
 interface Named {

@@ -5,6 +5,7 @@ import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service } f
 import type {
   CronJob,
   Deployment,
+  HorizontalPodAutoscaler,
   Job,
   PodDisruptionBudget,
   ReplicaSet,
@@ -52,6 +53,7 @@ export function environment() {
     endpointSlices: new Store<EndpointSlice>(),
     replicaSets: new Store<ReplicaSet>(),
     deployments: new Store<Deployment>(),
+    horizontalPodAutoscalers: new Store<HorizontalPodAutoscaler>(),
     jobs: new Store<Job>(),
     cronJobs: new Store<CronJob>(),
     podDisruptionBudgets: new Store<PodDisruptionBudget>(),
