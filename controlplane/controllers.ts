@@ -10,6 +10,7 @@ import { GarbageCollector } from './controllers/garbage-collector/garbage-collec
 import { HorizontalPodAutoscalerController } from './controllers/horizontal-pod-autoscaler/horizontal-pod-autoscaler.ts';
 import { JobController } from './controllers/job/job.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
+import { ReplicationControllerController } from './controllers/replicationcontroller/replicationcontroller.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
 import type { Informers } from './informers.ts';
 import { NamespaceController } from './namespace/namespace.ts';
@@ -88,6 +89,11 @@ export const CONTROLLERS: readonly ControllerRow[] = [
     'horizontal-pod-autoscaler-controller',
     'horizontal-pod-autoscaler',
     (context, informers) => new HorizontalPodAutoscalerController(context, informers),
+  ),
+  row(
+    'replicationcontroller-controller',
+    'replication-controller',
+    (context, informers) => new ReplicationControllerController(context, informers),
   ),
   row(
     'endpointslice-controller',

@@ -8,12 +8,16 @@ import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service, St
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type {
+  ControllerRevision,
   CronJob,
+  DaemonSet,
   Deployment,
   HorizontalPodAutoscaler,
   Job,
   PodDisruptionBudget,
   ReplicaSet,
+  ReplicationController,
+  StatefulSet,
 } from './controllers/shared/objects.ts';
 import type { Log } from './runtime.ts';
 import type {
@@ -70,6 +74,10 @@ export class Informers {
   readonly cronJobs: ReadableStore<CronJob>;
   readonly podDisruptionBudgets: ReadableStore<PodDisruptionBudget>;
   readonly horizontalPodAutoscalers: ReadableStore<HorizontalPodAutoscaler>;
+  readonly statefulSets: ReadableStore<StatefulSet>;
+  readonly daemonSets: ReadableStore<DaemonSet>;
+  readonly controllerRevisions: ReadableStore<ControllerRevision>;
+  readonly replicationControllers: ReadableStore<ReplicationController>;
 
   constructor(client: ListWatcher, clock: Clock, log: Log) {
     this.#client = client;
@@ -123,6 +131,10 @@ export class Informers {
     this.jobs = informer('jobs', resourcePath('batch/v1', 'jobs'));
     this.cronJobs = informer('cronjobs', resourcePath('batch/v1', 'cronjobs'));
     this.podDisruptionBudgets = informer('poddisruptionbudgets', resourcePath('policy/v1', 'poddisruptionbudgets'));
+    this.statefulSets = apps('statefulsets');
+    this.daemonSets = apps('daemonsets');
+    this.controllerRevisions = apps('controllerrevisions');
+    this.replicationControllers = core('replicationcontrollers');
   }
 
   #reflector<T extends Identified>(

@@ -2,6 +2,7 @@
 
 import type { Deployment, ReplicaSet } from '../shared/objects.ts';
 import { replicasOf } from '../shared/objects.ts';
+import { scaledValue } from '../shared/scaled-value.ts';
 
 const sum = (sets: readonly ReplicaSet[], of: (set: ReplicaSet) => number): number =>
   sets.reduce((total, set) => total + of(set), 0);
@@ -18,20 +19,13 @@ export const availableReplicas = (sets: readonly ReplicaSet[]): number =>
 export const isRolling = ({ spec }: Deployment): boolean =>
   (spec.strategy?.type ?? 'RollingUpdate') === 'RollingUpdate';
 
-/** A number, or a part of `total` in per cent. */
-function scaled(value: number | string | undefined, total: number, round: (value: number) => number): number {
-  if (typeof value === 'number') return value;
-  const percent = /^(\d+)%$/.exec(value ?? '0%');
-  return percent === null ? 0 : round((Number(percent[1]) * total) / 100);
-}
-
 /** The two bounds; both 0 would be no way forward, so one pod may then be missing. */
 function bounds(deployment: Deployment): { readonly surge: number; readonly unavailable: number } {
   if (!isRolling(deployment)) return { surge: 0, unavailable: 0 };
   const { maxSurge: over, maxUnavailable: under } = deployment.spec.strategy?.rollingUpdate ?? {};
   const total = replicasOf(deployment);
-  const surge = scaled(over, total, Math.ceil);
-  const unavailable = scaled(under, total, Math.floor);
+  const surge = scaledValue(over, total, Math.ceil);
+  const unavailable = scaledValue(under, total, Math.floor);
   return { surge, unavailable: surge === 0 && unavailable === 0 ? 1 : unavailable };
 }
 

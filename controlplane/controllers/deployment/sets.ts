@@ -3,8 +3,8 @@
 import type { PodTemplateSpec } from 'kubernetes-types/core/v1';
 import { sameJson } from '../../../lib/same-json.ts';
 import { controllerReference, DEPLOYMENT, type Deployment, type ReplicaSet, replicasOf } from '../shared/objects.ts';
+import { templateHash } from '../shared/template-hash.ts';
 import { newSetAnnotations, revisionOf, sizeAnnotations } from './annotations.ts';
-import { templateHash } from './template-hash.ts';
 
 const HASH = 'pod-template-hash';
 const MAX_NAME = 253;

@@ -215,8 +215,9 @@ export class JobController implements Controller {
   async #removePods(facts: JobFacts, pods: readonly Pod[]): Promise<Acted> {
     const { job } = facts;
     const { uid: owner } = job.metadata;
-    this.#expectations.expectDeletions(
+    this.#expectations.expect(
       owner,
+      0,
       pods.map(({ metadata }) => metadata.uid),
     );
     return await settleDeletions(facts, pods, async (pod) => {
@@ -237,7 +238,7 @@ export class JobController implements Controller {
     const { uid } = job.metadata;
     const left = [...indexes];
     let created = 0;
-    this.#expectations.expectCreations(uid, indexes.length);
+    this.#expectations.expect(uid, indexes.length, []);
     const { succeeded, error } = await slowStart(indexes.length, async () => {
       const index = left.shift();
       const { template, generateName } = podToCreate(

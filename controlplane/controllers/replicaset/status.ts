@@ -1,17 +1,17 @@
-// The status of a replica set, from its pods and from how making or deleting pods went. Pure.
+// The status of a replica set or a replication controller, from its pods and from how making or deleting pods went. Pure.
 
 import { matchesLabelSelector } from '../../../client/selectors.ts';
 import type { Pod } from '../../../client/types.ts';
 import type { EpochMs } from '../../../lib/clock.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
 import { sameJson } from '../../../lib/same-json.ts';
-import { type ReplicaSet, type ReplicaSetCondition, type ReplicaSetStatus, replicasOf } from '../shared/objects.ts';
+import { type ReplicaSetCondition, type ReplicaSetStatus, type Replicated, replicasOf } from '../shared/objects.ts';
 import { availableInMs, isReady } from '../shared/pods.ts';
 
 const FAILURE = 'ReplicaFailure';
 
 /** A failure that is reported stays as it is until pods can be made and deleted again. */
-function conditions(set: ReplicaSet, have: number, failure: string | undefined, now: EpochMs): ReplicaSetCondition[] {
+function conditions(set: Replicated, have: number, failure: string | undefined, now: EpochMs): ReplicaSetCondition[] {
   const known = set.status?.conditions ?? [];
   const others = known.filter(({ type }) => type !== FAILURE);
   if (failure === undefined) return others;
@@ -22,7 +22,7 @@ function conditions(set: ReplicaSet, have: number, failure: string | undefined, 
 
 /** `active` are the set's pods as they were before the sync; `failure` is why pods could not be made or deleted. */
 export function replicaSetStatus(
-  set: ReplicaSet,
+  set: Replicated,
   active: readonly Pod[],
   failure: string | undefined,
   now: EpochMs,
@@ -54,11 +54,4 @@ export function sameStatus(a: ReplicaSetStatus | undefined, b: ReplicaSetStatus)
     conditions: status?.conditions ?? [],
   });
   return sameJson(whole(a), whole(b));
-}
-
-/** When the next pod becomes available by time alone, in ms from now. */
-export function nextAvailabilityMs(set: ReplicaSet, active: readonly Pod[], now: EpochMs): number | undefined {
-  const waits = active.flatMap((pod) => availableInMs(pod, set.spec.minReadySeconds ?? 0, now) ?? []);
-  const pending = waits.filter((ms) => ms > 0);
-  return pending.length === 0 ? undefined : Math.min(...pending);
 }

@@ -14,6 +14,8 @@ interface Owner {
   readonly selector: LabelSelector | undefined;
   /** What the owner's dependents have among their finalizers from adoption to release. */
   readonly finalizer?: string;
+  /** What has to hold of a dependent beside the selector. */
+  readonly accepts?: (dependent: Identified) => boolean;
 }
 
 /** The objects that are the owner's after adoption and release. Throws when the server refuses either. */
@@ -23,7 +25,7 @@ export async function claim<T extends Identified>(
   dependents: WorkloadKind,
   candidates: readonly T[],
 ): Promise<readonly T[]> {
-  const { owned, adopt, release } = decideClaims(owner.object, owner.selector, candidates);
+  const { owned, adopt, release } = decideClaims(owner.object, owner.selector, candidates, owner.accepts);
   const { uid } = owner.object.metadata;
   for (const each of release) {
     const without = owner.finalizer === undefined ? {} : { '$deleteFromPrimitiveList/finalizers': [owner.finalizer] };

@@ -35,15 +35,11 @@ export class Expectations {
     return elapsedMs(since, this.#clock.monotonic()) > EXPECTATION_MS;
   }
 
-  /** Begins anew: `count` dependents are about to be created. */
-  expectCreations(owner: string, count: number): void {
-    this.#begin(owner).creating = count;
-  }
-
-  /** Begins anew: these dependents are about to be deleted. */
-  expectDeletions(owner: string, uids: readonly string[]): void {
-    const { deletions } = this.#begin(owner);
-    for (const uid of uids) deletions.add(uid);
+  /** Begins anew: `creations` dependents are about to be created, and those of `deletions` to be deleted. */
+  expect(owner: string, creations: number, deletions: readonly string[]): void {
+    const outstanding = this.#begin(owner);
+    outstanding.creating = creations;
+    for (const uid of deletions) outstanding.deletions.add(uid);
   }
 
   /** A request made this dependent. */

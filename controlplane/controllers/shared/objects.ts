@@ -4,6 +4,7 @@
 import type * as apps from 'kubernetes-types/apps/v1';
 import type * as autoscaling from 'kubernetes-types/autoscaling/v2';
 import type * as batch from 'kubernetes-types/batch/v1';
+import type * as core from 'kubernetes-types/core/v1';
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type * as policy from 'kubernetes-types/policy/v1';
 import { resourcePath } from '../../../client/paths.ts';
@@ -16,6 +17,16 @@ type Workload<T extends { spec?: unknown }> = Omit<T, 'metadata' | 'spec'> & {
 };
 export type ReplicaSet = Workload<apps.ReplicaSet>;
 export type Deployment = Workload<apps.Deployment>;
+export type ReplicationController = Workload<core.ReplicationController>;
+export type StatefulSet = Workload<apps.StatefulSet>;
+export type DaemonSet = Workload<apps.DaemonSet>;
+export type StatefulSetStatus = apps.StatefulSetStatus;
+export type DaemonSetStatus = apps.DaemonSetStatus;
+/** What a stateful or daemon set was like: a strategic merge patch that makes it so again. */
+export type ControllerRevision = Omit<apps.ControllerRevision, 'metadata' | 'data'> & {
+  metadata: StoredMeta & { readonly namespace: string };
+  data?: { readonly spec?: { readonly template?: core.PodTemplateSpec & { readonly $patch?: string } } };
+};
 export type ReplicaSetStatus = apps.ReplicaSetStatus;
 export type ReplicaSetCondition = apps.ReplicaSetCondition;
 export type DeploymentStatus = apps.DeploymentStatus;
@@ -29,6 +40,16 @@ export type PodDisruptionBudget = Workload<policy.PodDisruptionBudget>;
 export type PodDisruptionBudgetStatus = policy.PodDisruptionBudgetStatus;
 
 export type HorizontalPodAutoscaler = Workload<autoscaling.HorizontalPodAutoscaler>;
+/** A ReplicaSet or a ReplicationController. */
+export interface Replicated {
+  metadata: StoredMeta & { readonly namespace: string };
+  readonly spec: {
+    readonly replicas?: number;
+    readonly minReadySeconds?: number;
+    readonly template?: core.PodTemplateSpec;
+  };
+  readonly status?: ReplicaSetStatus;
+}
 
 /** What a controller has to know of the kind it works on. */
 export interface WorkloadKind {
@@ -39,6 +60,23 @@ export interface WorkloadKind {
 
 export const APPS_V1 = 'apps/v1';
 export const REPLICA_SET: WorkloadKind = { apiVersion: APPS_V1, kind: 'ReplicaSet', plural: 'replicasets' };
+export const STATEFUL_SET: WorkloadKind = { apiVersion: APPS_V1, kind: 'StatefulSet', plural: 'statefulsets' };
+export const DAEMON_SET: WorkloadKind = { apiVersion: APPS_V1, kind: 'DaemonSet', plural: 'daemonsets' };
+export const CONTROLLER_REVISION: WorkloadKind = {
+  apiVersion: APPS_V1,
+  kind: 'ControllerRevision',
+  plural: 'controllerrevisions',
+};
+export const REPLICATION_CONTROLLER: WorkloadKind = {
+  apiVersion: 'v1',
+  kind: 'ReplicationController',
+  plural: 'replicationcontrollers',
+};
+export const CLAIM: WorkloadKind = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  plural: 'persistentvolumeclaims',
+};
 export const SERVICE: WorkloadKind = { apiVersion: 'v1', kind: 'Service', plural: 'services' };
 export const ENDPOINTS: WorkloadKind = { apiVersion: 'v1', kind: 'Endpoints', plural: 'endpoints' };
 export const ENDPOINT_SLICE: WorkloadKind = {

@@ -23,11 +23,15 @@ export interface Claims<T> {
   readonly release: readonly T[];
 }
 
-/** What `owner` does with each candidate of its namespace. One on its way out neither adopts nor releases. */
+/**
+ * What `owner` does with each candidate of its namespace: those that the selector matches and `accepts` accepts are its own.
+ * One on its way out neither adopts nor releases.
+ */
 export function decideClaims<T extends Identified>(
   owner: Identified,
   selector: LabelSelector | undefined,
   candidates: readonly T[],
+  accepts: (dependent: T) => boolean = () => true,
 ): Claims<T> {
   const leaving = owner.metadata.deletionTimestamp !== undefined;
   const owned: T[] = [];
@@ -35,7 +39,7 @@ export function decideClaims<T extends Identified>(
   const release: T[] = [];
   for (const each of candidates) {
     const reference = controllerOf(each);
-    const matches = selects(selector, each);
+    const matches = selects(selector, each) && accepts(each);
     if (reference !== undefined) {
       if (reference.uid !== owner.metadata.uid) continue;
       if (matches) owned.push(each);

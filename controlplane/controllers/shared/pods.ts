@@ -35,11 +35,18 @@ export function availableInMs(pod: Pod, minReadySeconds: number, now: EpochMs): 
   return since === undefined ? undefined : Math.max(0, minReadySeconds * 1000 - elapsedMs(since, now));
 }
 
+/** When the next of these pods becomes available by time alone, in ms from now. */
+export function nextAvailableInMs(pods: readonly Pod[], minReadySeconds: number, now: EpochMs): number | undefined {
+  const waits = pods.flatMap((pod) => availableInMs(pod, minReadySeconds, now) ?? []);
+  const pending = waits.filter((ms) => ms > 0);
+  return pending.length === 0 ? undefined : Math.min(...pending);
+}
+
 /** Longest valid name; a longer prefix would be refused. */
 const MAX_NAME = 253;
 
 /** The pod that a template describes, for its controller to create; named after the owner unless `generateName` is given. */
-export function podFromTemplate(template: PodTemplateSpec, owner: OwnerReference, generateName?: string): object {
+export function podFromTemplate(template: PodTemplateSpec, owner: OwnerReference, generateName?: string) {
   const { labels, annotations, finalizers } = template.metadata ?? {};
   const prefix = `${owner.name}-`;
   return {

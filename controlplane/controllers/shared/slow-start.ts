@@ -9,12 +9,16 @@ export interface SlowStart {
   readonly error?: unknown;
 }
 
-/** Calls `request` `count` times, in growing batches, and stops after the first batch in which one fails. */
-export async function slowStart(count: number, request: () => Promise<void>): Promise<SlowStart> {
+/**
+ * Calls `request` `count` times, with 0, 1 and so on, in growing batches, and stops after the first batch in which one
+ * fails.
+ */
+export async function slowStart(count: number, request: (index: number) => Promise<void>): Promise<SlowStart> {
   let succeeded = 0;
   let size = Math.min(FIRST_BATCH, count);
   for (let left = count; size > 0; size = Math.min(2 * size, left)) {
-    const results = await Promise.allSettled(Array.from({ length: size }, request));
+    const first = count - left;
+    const results = await Promise.allSettled(Array.from({ length: size }, (_, index) => request(first + index)));
     const failures = results.filter((result) => result.status === 'rejected');
     succeeded += size - failures.length;
     const [failure] = failures;

@@ -3,12 +3,16 @@
 import { Store } from '../../../client/store.ts';
 import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service } from '../../../client/types.ts';
 import type {
+  ControllerRevision,
   CronJob,
+  DaemonSet,
   Deployment,
   HorizontalPodAutoscaler,
   Job,
   PodDisruptionBudget,
   ReplicaSet,
+  ReplicationController,
+  StatefulSet,
 } from '../../../controlplane/controllers/shared/objects.ts';
 import type { Namespace, ServiceAccount } from '../../../controlplane/informers.ts';
 import { type Controller, runController } from '../../../controlplane/runtime.ts';
@@ -57,6 +61,10 @@ export function environment() {
     jobs: new Store<Job>(),
     cronJobs: new Store<CronJob>(),
     podDisruptionBudgets: new Store<PodDisruptionBudget>(),
+    statefulSets: new Store<StatefulSet>(),
+    daemonSets: new Store<DaemonSet>(),
+    controllerRevisions: new Store<ControllerRevision>(),
+    replicationControllers: new Store<ReplicationController>(),
     ...storageStores(),
   };
   const log = (line: string): void => void logs.push(line);

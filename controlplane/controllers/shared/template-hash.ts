@@ -1,7 +1,13 @@
-// The pod-template-hash: what tells a deployment's replica sets apart by name and selector. It is not upstream's number, which
-// is of a print of Go's structures; a controller that takes over finds its sets by their templates, not by the hash. Pure.
+// A short hash of a template: what tells a deployment's replica sets, and the revisions of stateful and daemon sets, apart by name.
+// It is not upstream's number, which is of a print of Go's structures; a controller that takes over finds its sets and revisions by
+// their templates, not by the hash. Pure.
 
 const LETTERS = 'bcdfghjklmnpqrstvwxz2456789';
+
+/** The same value with the fields of every object in order, and without those that JSON leaves out. */
+export function inOrder(value: unknown): unknown {
+  return JSON.parse(canonical(value));
+}
 
 /** JSON with the fields of every object in order: a template has one text however it was written. */
 function canonical(value: unknown): string {
