@@ -21,6 +21,7 @@ const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map([
   ['demo', { load: async () => (await import('./commands/demo.ts')).demoCommand() }],
   ['up', { load: async () => (await import('./commands/lab.ts')).upCommand() }],
   ['down', { load: async () => (await import('./commands/lab.ts')).downCommand() }],
+  ['node', { load: async () => (await import('./commands/node.ts')).nodeCommand() }],
   ['agent', { load: async () => (await import('./commands/agent.ts')).agentCommand() }],
   ['apiserver', { load: async () => (await import('./commands/apiserver.ts')).apiserverCommand() }],
   ['csi-driver', { load: async () => (await import('./commands/csi-driver.ts')).csiDriverCommand() }],

@@ -26,6 +26,8 @@ import { VolumeProtection } from './volume-protection/protection.ts';
 export interface ControllerSettings {
   /** CA to publish as kube-root-ca.crt, PEM; undefined where the controllers' kubeconfig names none. */
   readonly rootCa: string | undefined;
+  /** How long a node may be silent before it is Unknown, ms. Absent: the controller's own default. */
+  readonly nodeMonitorGraceMs?: number;
 }
 
 export interface ControllerRow {
@@ -57,7 +59,7 @@ export const CONTROLLERS: readonly ControllerRow[] = [
   row(
     'node-lifecycle-controller',
     'node-controller',
-    (context, informers) => new NodeLifecycleController(context, informers),
+    (context, informers, { nodeMonitorGraceMs }) => new NodeLifecycleController(context, informers, nodeMonitorGraceMs),
   ),
   row(
     'taint-eviction-controller',

@@ -29,6 +29,8 @@ export interface ControlPlaneOptions {
   readonly controllers?: readonly string[];
   /** CA to publish as kube-root-ca.crt, PEM; by default the one that controllerManager trusts. */
   readonly rootCa?: string;
+  /** As kube-controller-manager's --node-monitor-grace-period, ms. */
+  readonly nodeMonitorGraceMs?: number;
   /** CSI drivers whose volumes are made, attached, grown and deleted by this process, as by csi-provisioner and the other side-cars. */
   readonly csiDrivers?: readonly DriverEndpoint[];
   readonly tracer: Tracer;
@@ -76,10 +78,16 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     const context = contextOf(client, SCHEDULER_NAME);
     parts.push({ lease: 'kube-scheduler', context, client, controllers: [new Scheduler(context, informers)] });
   }
-  const settings = { rootCa: options.rootCa ?? options.controllerManager.ca };
+  const { nodeMonitorGraceMs } = options;
+  const settings = {
+    rootCa: options.rootCa ?? options.controllerManager.ca,
+    ...(nodeMonitorGraceMs === undefined ? {} : { nodeMonitorGraceMs }),
+  };
   const controllers = chooseControllers(options.controllers ?? ['*']).map(({ component, make }) =>
     make(contextOf(managerClient, component), informers, settings),
   );
+  // Where another controller manager has the controllers, it has their lease too.
+  const lease = controllers.length > 0 ? 'kube-controller-manager' : 'nodelet-csi-sidecars';
   if (options.csiDrivers !== undefined && options.csiDrivers.length > 0) {
     const { csiControllers } = await import('./csi-controllers.ts');
     const csi = csiControllers(options.csiDrivers, tracer, (name) => contextOf(managerClient, name), informers);
@@ -88,7 +96,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
   }
   if (controllers.length > 0) {
     const context = contextOf(managerClient, 'kube-controller-manager');
-    parts.push({ lease: 'kube-controller-manager', context, client: managerClient, controllers });
+    parts.push({ lease, context, client: managerClient, controllers });
   }
   try {
     const running = informers.run(signal);

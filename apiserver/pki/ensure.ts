@@ -142,6 +142,11 @@ async function ensureLeaf(dir: string, ca: Credential, spec: LeafSpec, now: Epoc
   return writePair(dir, spec.file, await issueCertificate({ ...spec, ...life }, keys, ca), keys.privateKey);
 }
 
+/** The identity of one more node's agent, signed by the CA of `dir`; as lasting as the others. */
+export function ensureNodeClient(dir: string, ca: Credential, nodeName: string, now: EpochMs): Promise<Credential> {
+  return ensureLeaf(dir, ca, { ...clientSpecs(nodeName).agent, file: `agent-${nodeName}` }, now);
+}
+
 async function ensureServiceAccountKey(dir: string): Promise<Pki['serviceAccount']> {
   const keyPath = join(dir, 'sa.key');
   const publicKeyPath = join(dir, 'sa.pub');

@@ -23,6 +23,7 @@ interface Flags {
   readonly leaderElectLeaseDuration: number;
   readonly leaderElectRenewDeadline: number;
   readonly leaderElectRetryPeriod: number;
+  readonly nodeMonitorGracePeriod?: number;
   readonly csiEndpoint: readonly DriverEndpoint[];
 }
 
@@ -48,6 +49,14 @@ function leaderElection(flags: Flags) {
   return { identity, leaseDurationMs, renewDeadlineMs, retryPeriodMs };
 }
 
+/** "*,-deployment-controller"; "" is none. Pure. */
+export function controllerNames(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+}
+
 export function controlplaneCommand(): Command {
   return new Command('controlplane')
     .description('run the scheduler and the controllers')
@@ -55,7 +64,7 @@ export function controlplaneCommand(): Command {
     .option('--scheduler-kubeconfig <file>', 'identity of the scheduler (system:kube-scheduler); without it none runs')
     .option(
       '--controllers <names>',
-      'controllers to run, with commas between: "*" for all, "-deployment-controller" for all but this one',
+      'controllers to run, with commas between: "*" for all, "-deployment-controller" for all but this one, "" for none',
       '*',
     )
     .option('--leader-elect', 'work only while holding the leases kube-controller-manager and kube-scheduler', false)
@@ -82,6 +91,11 @@ export function controlplaneCommand(): Command {
       LEADER_ELECTION_DEFAULTS.retryPeriodMs,
     )
     .option(
+      '--node-monitor-grace-period <duration>',
+      'how long a node may be silent before it is unhealthy (default: 40s)',
+      durationFlag('--node-monitor-grace-period'),
+    )
+    .option(
       '--csi-endpoint <name=unix://path>',
       'a CSI driver to make, attach, grow and delete volumes with; repeatable',
       (text: string, before: readonly DriverEndpoint[]) => [...before, csiEndpoint(text)],
@@ -95,8 +109,9 @@ export function controlplaneCommand(): Command {
         ...(flags.schedulerKubeconfig === undefined
           ? {}
           : { scheduler: await loadKubeconfig(flags.schedulerKubeconfig) }),
-        controllers: flags.controllers.split(',').map((name) => name.trim()),
         ...(flags.leaderElect ? { leaderElection: leaderElection(flags) } : {}),
+        controllers: controllerNames(flags.controllers),
+        ...(flags.nodeMonitorGracePeriod === undefined ? {} : { nodeMonitorGraceMs: flags.nodeMonitorGracePeriod }),
         csiDrivers: flags.csiEndpoint,
         tracer: new Tracer(),
         clock: systemClock,

@@ -1,8 +1,11 @@
 // `nodelet up` and `nodelet down`: the lab in the foreground, and its end from any state.
 
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { DEFAULT_ROOT } from '../lab/paths.ts';
+import { UserError } from '../../lib/errors.ts';
+import { MAX_NODES } from '../lab/node/plan.ts';
+import { DEFAULT_ROOT, LAB_PARTS, type LabPart } from '../lab/paths.ts';
 import { parsePort } from './apiserver.ts';
+import { durationFlag } from './duration-flag.ts';
 import { commandEnding } from './ending.ts';
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -12,24 +15,58 @@ interface UpFlags {
   readonly nodeName?: string;
   readonly apiserverPort?: number;
   readonly kubeletPort?: number;
-  readonly bindAddress: string;
+  readonly bindAddress?: string;
   readonly network: 'agent' | 'runtime';
   readonly runtime: 'containerd' | 'docker';
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   readonly images: 'auto' | 'build' | 'none';
   readonly proxyMode: 'iptables' | 'nftables' | 'none';
-  readonly without: readonly 'proxy'[];
+  readonly without: readonly LabPart[];
+  readonly nodes?: number;
+  readonly zone: readonly string[];
+  readonly nodeMonitorGracePeriod?: string;
   readonly csi?: boolean;
   readonly keep?: boolean;
   readonly restore?: string;
 }
 
 /** Parts of the lab that may be left out, with commas between. */
-function parts(text: string): readonly 'proxy'[] {
+export function parts(text: string): readonly LabPart[] {
   return text.split(',').map((part) => {
-    if (part === 'proxy') return part;
-    throw new InvalidArgumentError(`"${part}" cannot be left out: only proxy can.`);
+    const known = LAB_PARTS.find((each) => each === part);
+    if (known !== undefined) return known;
+    throw new InvalidArgumentError(`"${part}" cannot be left out: only ${LAB_PARTS.join(', ')} can.`);
   });
+}
+
+function nodeCount(text: string): number {
+  if (!/^\d{1,2}$/.test(text) || Number(text) < 1 || Number(text) > MAX_NODES) {
+    throw new InvalidArgumentError(`it is no number of nodes: 1 to ${MAX_NODES}.`);
+  }
+  return Number(text);
+}
+
+/** Values of the label topology.kubernetes.io/zone. */
+function zones(text: string): readonly string[] {
+  const all = text.split(',');
+  const wrong = all.find((zone) => !/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(zone));
+  if (wrong !== undefined) throw new InvalidArgumentError(`"${wrong}" is no name of a zone.`);
+  return all;
+}
+
+/** What of the flags `runUp` calls otherwise. Throws UserError for flags that do not go together. Pure. */
+export function labOptions({ proxyMode, without, nodes, zone, nodeMonitorGracePeriod, bindAddress, ...rest }: UpFlags) {
+  if (nodes === undefined && zone.length > 0) throw new UserError('--zone is for the nodes of --nodes');
+  return {
+    ...rest,
+    without,
+    ...(bindAddress === undefined ? {} : { bindAddress }),
+    ...(proxyMode === 'none' || without.includes('proxy') ? {} : { proxy: proxyMode }),
+    ...(nodes === undefined ? {} : { nodes: { count: nodes, zones: zone } }),
+    ...(nodeMonitorGracePeriod === undefined
+      ? {}
+      : { controlplaneFlags: ['--node-monitor-grace-period', nodeMonitorGracePeriod] }),
+  };
 }
 
 export function upCommand(): Command {
@@ -39,7 +76,20 @@ export function upCommand(): Command {
     .option('--node-name <name>', 'name of the node (default: the host name)')
     .option('--apiserver-port <port>', 'port of the API server (default: 6443, or a free one)', parsePort)
     .option('--kubelet-port <port>', 'port of the kubelet API (default: 10250, or a free one)', parsePort)
-    .option('--bind-address <ip>', 'address the API server listens on', '127.0.0.1')
+    .option(
+      '--bind-address <ip>',
+      'address the API server listens on (default: 127.0.0.1; with --nodes the machine’s on the nodes’ bridge)',
+    )
+    .option('--nodes <number>', 'several nodes, each with its own network namespace and containerd', nodeCount)
+    .option('--zone <names>', 'zones of the nodes, in turn, with commas between', zones, [])
+    .option(
+      '--node-monitor-grace-period <duration>',
+      'how long a node may be silent before it is unhealthy (default: 40s)',
+      (text) => {
+        durationFlag('--node-monitor-grace-period')(text);
+        return text;
+      },
+    )
     .addOption(
       new Option('--network <who>', 'who runs CNI: the agent, or the runtime by itself')
         .choices(['agent', 'runtime'])
@@ -71,16 +121,16 @@ export function upCommand(): Command {
         .choices(['iptables', 'nftables', 'none'])
         .default('iptables'),
     )
-    .option('--without <parts>', 'what to leave out, for another in its place: proxy', parts, [])
+    .option('--without <parts>', `what to leave out, for another in its place: ${LAB_PARTS.join(', ')}`, parts, [])
     .option('--csi', 'a CSI driver with volumes on loop devices as well, and storage classes loop and loop-xfs')
     .option('--keep', 'keep certificates, objects, images and volumes when stopped')
     .option('--restore <file>', 'first put this snapshot in the place of the API server’s store')
-    .action(async ({ proxyMode, without, ...flags }: UpFlags) => {
-      const proxy = proxyMode === 'none' || without.includes('proxy') ? {} : { proxy: proxyMode };
+    .action(async (flags: UpFlags) => {
+      const options = labOptions(flags);
       const { rescueLab, runUp } = await import('../lab/up.ts');
       // A lab continues when its output cannot be written, and writes again when the disk has room.
       const ending = commandEnding({ endWhenFull: false, rescue: () => rescueLab(flags) });
-      process.exitCode = ending.exitCode(await runUp({ ...flags, ...proxy, say: ending.say, signal: ending.signal }));
+      process.exitCode = ending.exitCode(await runUp({ ...options, say: ending.say, signal: ending.signal }));
     });
 }
 

@@ -44,6 +44,8 @@ export interface SubnetFacts {
   readonly claimed: () => Promise<readonly string[]>;
   /** Publishes the subnet that this lab takes. */
   readonly claim: (subnet: string) => Promise<void>;
+  /** The first free one from the `start`th on; by default a /24 of 10.244.0.0/16. */
+  readonly choose?: (start: number, taken: readonly string[]) => string | undefined;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
 }
@@ -54,9 +56,9 @@ export interface SubnetFacts {
  * other's claim afterwards and chooses again, from a random place. Undefined when all are taken.
  */
 export async function claimSubnet(hash: string, facts: SubnetFacts): Promise<string | undefined> {
-  const { used, claimed, claim, random = Math.random } = facts;
+  const { used, claimed, claim, choose = chooseSubnet, random = Math.random } = facts;
   for (let start = Number.parseInt(hash.slice(0, 2), 16); ; start = Math.floor(random() * 256)) {
-    const subnet = chooseSubnet(start, [...(await used()), ...(await claimed())]);
+    const subnet = choose(start, [...(await used()), ...(await claimed())]);
     if (subnet === undefined) return undefined;
     await claim(subnet);
     if (!(await claimed()).includes(subnet)) return subnet;

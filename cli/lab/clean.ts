@@ -20,6 +20,7 @@ import { clearRoot, removeEmpty, removeMarker } from './clean-root.ts';
 import { type ContainerdPaths, clearContainerd } from './containerd.ts';
 import { removeNetworkRules } from './firewall.ts';
 import { type LabMarker, MarkerFile } from './marker.ts';
+import { nodePaths, nodesCgroup } from './node/plan.ts';
 import { classifyRoot, unprovenMessage } from './ownership.ts';
 import type { LabPaths } from './paths.ts';
 import { labProcesses } from './processes.ts';
@@ -71,7 +72,10 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
     await step('network attachments', () => releaseAttachments(paths, clock));
   }
   await step('docker', () => clearDockerState(paths.docker.state));
-  await step('containerd', () => clearLabContainerd(paths, clock));
+  const nodes = await nodeDirectories(paths);
+  await Promise.all(
+    [paths, ...nodes].map((place) => step('containerd', () => clearLabContainerd(paths, place, clock))),
+  );
   await step('cached network results', () => removeCachedResults(paths.runDir));
   await step('links', () => removeLinks(paths.bridge));
   await step('firewall rules', () => removeNetworkRules(paths.networkName));
@@ -165,7 +169,7 @@ async function removeShared(paths: LabPaths, marker: LabMarker): Promise<void> {
 function ownCgroups(paths: LabPaths, marker: LabMarker | undefined): readonly string[] {
   if (marker !== undefined) return marker.made.filter(({ kind }) => kind === 'cgroup').map(({ path }) => path);
   // `kubepods` may be a kubelet's.
-  if (paths.isDefaultRoot) return [];
+  if (paths.isDefaultRoot) return [nodesCgroup(paths)];
   return (['cgroupfs', 'systemd'] as const).map((driver) => topCgroup({ root: paths.cgroupRoot, driver }));
 }
 
@@ -181,10 +185,20 @@ async function endLabProcesses(paths: LabPaths, clock: Clock): Promise<void> {
   await Promise.all(rest.map((entry) => endProcess(entry, clock, 1_000)));
 }
 
-/** What it has below the root goes with the root. */
-async function clearLabContainerd(paths: LabPaths, clock: Clock): Promise<void> {
-  const own = new Set((await labProcesses(paths.root)).map((entry) => entry.pid));
-  const containerd = labContainerdPaths(paths);
+/** Of a lab with several nodes, the nodes that have been started. */
+async function nodeDirectories(paths: LabPaths): Promise<readonly LabPaths[]> {
+  try {
+    return (await readdir(paths.nodesRunDir)).map((name) => nodePaths(paths, name));
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return [];
+    throw error;
+  }
+}
+
+/** The lab's own, or that of one of its nodes. What it has below the root goes with the root. */
+async function clearLabContainerd(lab: LabPaths, place: LabPaths, clock: Clock): Promise<void> {
+  const own = new Set((await labProcesses(lab.root)).map((entry) => entry.pid));
+  const containerd = labContainerdPaths(place);
   await clearContainerd(containerd, clock, {
     isOwn: (entry) => own.has(entry.pid),
     mountsBelow: [containerd.state],

@@ -7,6 +7,8 @@ export interface NetworkChoice {
   readonly subnet: string;
   /** The machine's FORWARD policy is DROP (Docker sets it): the firewall plugin accepts pods' packets. */
   readonly forwardDrops: boolean;
+  /** Others know the way to the subnet: pods keep their addresses on the way to other nodes' pods. */
+  readonly routed?: boolean;
 }
 
 /** The chain that the agent runs (or containerd itself with --network=runtime). */
@@ -19,7 +21,7 @@ export function renderConflist(paths: LabPaths, choice: NetworkChoice): string {
         type: 'bridge',
         bridge: paths.bridge,
         isGateway: true,
-        ipMasq: true,
+        ipMasq: choice.routed !== true,
         hairpinMode: true,
         ipam: {
           type: 'host-local',

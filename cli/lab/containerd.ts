@@ -27,6 +27,7 @@ import {
   parseContainerdVersion,
   renderContainerdConfig,
 } from './containerd-config.ts';
+import type { Program } from './programs.ts';
 
 export const PAUSE_IMAGE = 'registry.k8s.io/pause:3.9';
 /** For giving up only: an emulated machine is twenty times slower than a real one. */
@@ -116,18 +117,23 @@ export async function writeContainerdConfig(options: ContainerdOptions): Promise
 /**
  * Starts containerd on a configuration that is written. Resolves when the process runs, not when it serves. With
  * `endsWithUs` the kernel ends it when this process is gone; its shims, and so the pods, stay.
+ * `wrap` puts another program before it, which ends by executing it.
  */
 export async function spawnContainerd(
   paths: ContainerdPaths,
   env?: Readonly<Record<string, string | undefined>>,
   endsWithUs = false,
+  wrap: (program: Program) => Program = (program) => program,
 ): Promise<Child> {
   await mkdir(dirname(paths.socket), { recursive: true, mode: 0o711 });
   // A dead daemon's socket would be taken for the new one's.
   await rm(paths.socket, { force: true });
-  return startChild({
+  const program = {
     command: endsWithUs ? 'setpriv' : 'containerd',
     args: [...(endsWithUs ? ['--pdeathsig', 'TERM', 'containerd'] : []), '--config', paths.config],
+  };
+  return startChild({
+    ...wrap(program),
     logFile: paths.logFile,
     pidFile: paths.pidFile,
     ...(env === undefined ? {} : { env }),

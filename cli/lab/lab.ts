@@ -2,44 +2,32 @@
 // supervised from here. `startLab` is what `nodelet up`, the demo and the tests use; it either returns a lab whose node
 // is Ready or leaves nothing behind.
 
-import { mkdir } from 'node:fs/promises';
-import { hostname } from 'node:os';
 import { systemdRuns } from '../../agent/node/systemd-slices.ts';
-import { ensurePki } from '../../apiserver/pki/ensure.ts';
-import { writeKubeconfig } from '../../apiserver/pki/kubeconfig.ts';
+import type { Pki } from '../../apiserver/pki/types.ts';
 import { restoreStore } from '../../apiserver/storage/restore.ts';
 import { ApiClient } from '../../client/api.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
-import { snapshotFirewall } from '../../cni/cleanup.ts';
 import { dockerVersion, writeDaemonConfig } from '../../labs/docker/dockerd.ts';
 import type { BuiltImage } from '../../labs/images/build.ts';
 import { importImages } from '../../labs/images/import.ts';
-import { writeFileAtomic } from '../../lib/atomic.ts';
-import type { BackoffPolicy } from '../../lib/backoff.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
-import { exec } from '../../lib/exec.ts';
-import { SHARED_DIRECTORIES } from '../../lib/machine.ts';
 import { Tracer } from '../../lib/trace.ts';
-import { choosePort, claimSubnet, usedSubnets, usualPort } from './allocate.ts';
-import { type Child, startChild } from './child.ts';
-import { otherClaims, writeClaim } from './claims.ts';
 import { cleanLab, labContainerdPaths } from './clean.ts';
-import { cgroupDirectories, topCgroup } from './clean-cgroups.ts';
-import { forwardPolicyDrops, renderConflist, renderKubeletConfiguration } from './config.ts';
-import {
-  containerdReady,
-  containerdVersion,
-  criReady,
-  type Snapshotter,
-  spawnContainerd,
-  writeContainerdConfig,
-} from './containerd.ts';
+import { topCgroup } from './clean-cgroups.ts';
+import { containerdReady, containerdVersion, criReady, type Snapshotter, spawnContainerd } from './containerd.ts';
 import { applyCsiObjects, STORAGE_CLASSES } from './csi.ts';
 import { dockerdProgram, loadIntoDocker } from './docker.ts';
 import { clearEarlierDemo, leftoverLines } from './earlier.ts';
-import type { LabPurpose } from './marker.ts';
+import { type ServerAddress, serverAddress, serverUrl, writeIdentities } from './identities.ts';
+import { Launcher } from './launcher.ts';
+import { writeMachineFiles } from './machine-files.ts';
+import { LabWithNodes } from './node/lab-nodes.ts';
+import type { NodeOrders } from './node/orders.ts';
+import { planRange } from './node/plan.ts';
+import type { LabOptions, RunningLab } from './options.ts';
 import type { LabPaths, LabProcess } from './paths.ts';
+import { prepareLab } from './prepare.ts';
 import { labEnvironment } from './processes.ts';
 import {
   agentProgram,
@@ -47,94 +35,26 @@ import {
   controlplaneProgram,
   csiDriverProgram,
   dockershimProgram,
-  type Program,
+  hasControlplane,
   proxyProgram,
 } from './programs.ts';
-import { bridgesAreFiltered, claimProxy } from './proxy-claim.ts';
 import { deletePods, nodeReady } from './ready.ts';
-import { exists } from './root.ts';
-import { type LabState, readLabState, runtimeSocket, writeLabState } from './state.ts';
-import { Supervisor } from './supervisor.ts';
-import { labAt, makeEntries, type TakenRoot, takeRoot } from './take-root.ts';
+import { refuseCombinations } from './refusals.ts';
+import { type LabState, runtimeSocket } from './state.ts';
+import { labAt, type TakenRoot, takeRoot } from './take-root.ts';
+
+export type { LabOptions, RunningLab } from './options.ts';
 
 /** For giving up only: an emulated machine is twenty times slower than a real one. */
 const READY_MS = 300_000;
-/** A process that ends this often before the lab is ready will not get well by being started again. */
-const HOPELESS_ENDS = 4;
 /** How long pods may take to end by themselves when the lab goes down, and how long we wait for it. */
 const POD_GRACE_SECONDS = 3;
 const PODS_GONE_MS = 15_000;
 
-export interface LabOptions {
-  readonly root?: string;
-  /** Default: the host name. */
-  readonly nodeName?: string;
-  /** Taken or UserError; by default 6443 or any free one. */
-  readonly apiserverPort?: number;
-  /** Taken or UserError; by default 10250 or any free one. */
-  readonly kubeletPort?: number;
-  /** The API server's address; 127.0.0.1 by default. */
-  readonly bindAddress?: string;
-  /** Who runs CNI. Default `agent`. */
-  readonly network?: 'agent' | 'runtime';
-  /** What runs the containers. Default `containerd`. */
-  readonly runtime?: 'containerd' | 'docker';
-  /** Whether pods' cgroups are plain directories or systemd's slices. Default `cgroupfs`. */
-  readonly cgroupDriver?: 'cgroupfs' | 'systemd';
-  /** Fields of the agent's KubeletConfiguration, over the lab's own. */
-  readonly kubeletConfiguration?: Readonly<Record<string, unknown>>;
-  /** More flags for `nodelet apiserver`. */
-  readonly apiserverFlags?: readonly string[];
-  /** More flags for `nodelet agent`. */
-  readonly agentFlags?: readonly string[];
-  /** What runs in place of `nodelet agent`: the lab's agent with other flags, or another kubelet. */
-  readonly agentProgram?: (paths: LabPaths, state: LabState, flags?: readonly string[]) => Program;
-  /** Where the agent reaches the API server: https://127.0.0.1:PORT of a proxy. Default: the server itself. */
-  readonly agentServer?: string;
-  /** Where images come from; `none` leaves containerd as it is. Default `auto`. */
-  readonly images?: 'auto' | 'build' | 'none';
-  /**
-   * A CSI driver with volumes on loop devices, registered, and storage classes for it; or the same with more flags for
-   * `nodelet csi-driver`. Default: none.
-   */
-  readonly csi?: boolean | readonly string[];
-  /** How Services are forwarded; absent: they are not. Another proxy of the machine's keeps its place, and this lab goes without. */
-  readonly proxy?: 'iptables' | 'nftables';
-  /** More flags for `nodelet proxy`. */
-  readonly proxyFlags?: readonly string[];
-  /** Pauses before a process that has ended is started again. Default: 250 ms, doubling, at most 10 s. */
-  readonly restart?: BackoffPolicy;
-  /** A snapshot of the API server's objects that takes the place of its store before anything starts. */
-  readonly restore?: string;
-  /** Default `lab`. */
-  readonly purpose?: LabPurpose;
-  /** On stop, keep certificates, objects and images for the next start. */
-  readonly keep?: boolean;
-  /** Prints one line. */
-  readonly say?: (line: string) => void;
-  /** Aborts the start. */
-  readonly signal?: AbortSignal;
-  readonly clock?: Clock;
-}
-
-export interface RunningLab {
-  readonly paths: LabPaths;
-  readonly state: LabState;
-  /** The admin's client, for the caller. */
-  readonly client: ApiClient;
-  /** The process that runs now under a name; undefined while it is between two starts. */
-  pid(name: LabProcess): number | undefined;
-  /** Kills a process (SIGKILL), which stays dead until `resume`. Rejects with UserError where the lab has none of that name. */
-  halt(name: LabProcess): Promise<void>;
-  /** Starts a process that was halted. Does nothing while it runs. */
-  resume(name: LabProcess): Promise<void>;
-  /** Stops everything in order and cleans up. Returns what could not be cleaned. Idempotent. */
-  stop(): Promise<readonly string[]>;
-}
-
 /** Starts a lab. Rejects with UserError: not root, no containerd or systemd, root in use, port taken. */
 export async function startLab(options: LabOptions = {}): Promise<RunningLab> {
   if (process.getuid?.() !== 0) throw new UserError('must be root: a lab makes namespaces, mounts and network links');
+  refuseCombinations(options);
   if (options.cgroupDriver === 'systemd' && !systemdRuns()) {
     throw new UserError('--cgroup-driver systemd needs systemd as PID 1, and something else is: leave it at cgroupfs');
   }
@@ -159,7 +79,7 @@ class Lab implements RunningLab {
   readonly #options: LabOptions;
   readonly #clock: Clock;
   readonly #say: (line: string) => void;
-  readonly #supervisors = new Map<LabProcess, Supervisor>();
+  readonly #launcher: Launcher;
   #state: LabState | undefined;
   #client: ApiClient | undefined;
   #stopped: Promise<readonly string[]> | undefined;
@@ -169,6 +89,7 @@ class Lab implements RunningLab {
   readonly #over = new AbortController();
   #importing: Promise<void> = Promise.resolve();
 
+  #nodes: LabWithNodes | undefined;
   readonly #root: TakenRoot;
 
   constructor(paths: LabPaths, root: TakenRoot, options: LabOptions) {
@@ -177,6 +98,14 @@ class Lab implements RunningLab {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#say = options.say ?? (() => undefined);
+    this.#launcher = new Launcher({
+      paths,
+      env: labEnvironment(paths.root),
+      clock: this.#clock,
+      say: this.#say,
+      restart: options.restart,
+      onHopeless: (error) => this.#hopeless.abort(error),
+    });
   }
 
   get state(): LabState {
@@ -189,22 +118,20 @@ class Lab implements RunningLab {
     return this.#client;
   }
 
+  get nodes(): NodeOrders | undefined {
+    return this.#nodes?.orders;
+  }
+
   pid(name: LabProcess): number | undefined {
-    return this.#supervisors.get(name)?.child?.id.pid;
+    return this.#launcher.pid(name);
   }
 
   halt(name: LabProcess): Promise<void> {
-    return this.#supervisor(name).halt();
+    return this.#launcher.halt(name);
   }
 
   resume(name: LabProcess): Promise<void> {
-    return this.#supervisor(name).resume();
-  }
-
-  #supervisor(name: LabProcess): Supervisor {
-    const supervisor = this.#supervisors.get(name);
-    if (supervisor === undefined) throw new UserError(`the lab has no process ${name}`);
-    return supervisor;
+    return this.#launcher.resume(name);
   }
 
   async start(): Promise<void> {
@@ -214,16 +141,26 @@ class Lab implements RunningLab {
     signal.throwIfAborted();
     const { restore } = this.#options;
     if (restore !== undefined) this.#say(restoreStore(this.paths.storeFile, restore, this.#clock.now()));
-    const snapshotter = await this.#writeFiles(state);
+    const gateway = state.nodes === undefined ? undefined : planRange(state.nodes.range).gateway;
+    const address = serverAddress(this.#options.bindAddress, gateway);
+    const agent = { path: this.#agentPaths().kubeconfigs.agent, server: this.#options.agentServer };
+    const pki = await writeIdentities(this.paths, state, address, this.#clock.now(), agent);
+    await (state.nodes === undefined
+      ? this.#startOnMachine(state, address, pki, signal)
+      : this.#startNodes({ ...state, nodes: state.nodes }, address, pki, signal));
+    signal.throwIfAborted();
+  }
+
+  /** The machine is the node. */
+  async #startOnMachine(state: LabState, address: ServerAddress, pki: Pki, signal: AbortSignal): Promise<void> {
+    const launcher = this.#launcher;
+    const snapshotter = await writeMachineFiles(this.paths, state, pki, this.#options);
     signal.throwIfAborted();
     const containerd = labContainerdPaths(this.paths);
     // The servers start while containerd does; each waits for what it needs by itself.
     const started = await Promise.all([
-      this.#launch('containerd', () => spawnContainerd(containerd, labEnvironment(this.paths.root), true)),
-      this.#launchProgram(
-        'apiserver',
-        apiserverProgram(this.paths, state, this.#bindAddress, this.#options.apiserverFlags),
-      ),
+      launcher.launch('containerd', () => spawnContainerd(containerd, labEnvironment(this.paths.root), true)),
+      this.#startServer(state, address),
     ]);
     await containerdReady(containerd, started[0], this.#clock);
     this.#say(`containerd serves on ${this.paths.containerd.socket}`);
@@ -231,15 +168,54 @@ class Lab implements RunningLab {
     signal.throwIfAborted();
     const { agentFlags, agentProgram: program = agentProgram } = this.#options;
     // Another kubelet does not know what standard input means here; its lab's end finds it by its environment.
-    await this.#launchProgram('agent', program(this.#agentPaths(), state, agentFlags), program === agentProgram);
-    await this.#launchProgram('controlplane', controlplaneProgram(this.paths, state));
+    await launcher.launchProgram('agent', program(this.#agentPaths(), state, agentFlags), program === agentProgram);
+    await this.#startControlplane(state);
     if (state.proxy !== undefined) {
-      await this.#launchProgram('proxy', proxyProgram(this.paths, state, this.#options.proxyFlags));
+      await launcher.launchProgram('proxy', proxyProgram(this.paths, state, this.#options.proxyFlags));
     }
-    if (state.csi !== undefined) await this.#launchProgram('csi-driver', csiDriverProgram(this.paths, state));
+    if (state.csi !== undefined) await launcher.launchProgram('csi-driver', csiDriverProgram(this.paths, state));
     this.#importing = this.#importImages(snapshotter, AbortSignal.any([signal, this.#over.signal]));
     await Promise.all([this.#importing, this.#nodeReady(state, signal)]);
-    signal.throwIfAborted();
+  }
+
+  /** The machine has the control plane, and each node a network namespace. */
+  async #startNodes(
+    state: LabState & Required<Pick<LabState, 'nodes'>>,
+    address: ServerAddress,
+    pki: Pki,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const nodes = new LabWithNodes({
+      paths: this.paths,
+      marker: this.#root.marker,
+      state,
+      server: serverUrl(address.gateway ?? address.host, state),
+      pki,
+      client: await this.#connect(),
+      clock: this.#clock,
+      say: this.#say,
+      options: this.#options,
+      over: this.#over.signal,
+    });
+    this.#nodes = nodes;
+    await nodes.makeBridge();
+    await this.#startServer(state, address);
+    await this.#startControlplane(state);
+    await nodes.start(AbortSignal.any([signal, this.#over.signal]));
+  }
+
+  async #startServer(state: LabState, address: ServerAddress): Promise<void> {
+    await this.#launcher.launchProgram(
+      'apiserver',
+      apiserverProgram(this.paths, state, address, this.#options.apiserverFlags),
+    );
+  }
+
+  async #startControlplane(state: LabState): Promise<void> {
+    const { without, controlplaneFlags } = this.#options;
+    if (!hasControlplane(state, without)) return;
+    const program = controlplaneProgram(this.paths, state, without, controlplaneFlags);
+    await this.#launcher.launchProgram('controlplane', program);
   }
 
   /** On the lab's containerd, which serves Docker's containers beside CRI's own. */
@@ -248,87 +224,16 @@ class Lab implements RunningLab {
     await writeDaemonConfig(paths.docker);
     const cgroup = topCgroup({ root: paths.cgroupRoot, driver: state.cgroupDriver ?? 'cgroupfs' });
     const dockerd = dockerdProgram(paths, state, snapshotter, cgroup);
-    await this.#launchProgram('dockerd', dockerd, false);
-    const shim = await this.#launchProgram('dockershim', dockershimProgram(paths, state));
+    await this.#launcher.launchProgram('dockerd', dockerd, false);
+    const shim = await this.#launcher.launchProgram('dockershim', dockershimProgram(paths, state));
     const served = { socket: paths.docker.shimSocket, logFile: paths.logFile('dockershim') };
     await criReady('dockershim', served, shim, this.#clock);
     this.#say(`dockershim serves on ${paths.docker.shimSocket}`);
   }
 
-  get #bindAddress(): string {
-    return this.#options.bindAddress ?? '127.0.0.1';
-  }
-
-  /** Decides names, ports and addresses, and writes them down before anything is taken. */
   async #prepare(): Promise<LabState> {
-    const { paths } = this;
     if (this.#root.earlier) await this.#clearEarlier();
-    const earlier = await readLabState(paths);
-    const made = await Promise.all(SHARED_DIRECTORIES.map(async (path) => ((await exists(path)) ? [] : [path])));
-    const { apiserverPort, kubeletPort } = this.#options;
-    const apiserver = await choosePort(
-      'the API server',
-      apiserverPort,
-      earlier?.apiserverPort ?? usualPort(paths, 6443),
-    );
-    const kubelet = await choosePort(
-      'the kubelet API',
-      kubeletPort,
-      earlier?.kubeletPort ?? usualPort(paths, 10250),
-      apiserver,
-    );
-    const others = await otherClaims(paths.hash);
-    // With other labs up the machine is no longer as it was: how it was is theirs to say.
-    const firewall = others.find((other) => other.firewall !== undefined)?.firewall ?? (await snapshotFirewall());
-    const directories = [earlier, ...others].flatMap((known) => known?.madeDirectories ?? []);
-    const madeDirectories = [...new Set([...directories, ...made.flat()])];
-    const subnet = await claimSubnet(paths.hash, {
-      used: usedSubnets,
-      claimed: async () => (await otherClaims(paths.hash)).map((other) => other.subnet),
-      claim: (chosen) => writeClaim(paths.runDir, { subnet: chosen, firewall, madeDirectories, root: paths.root }),
-    });
-    if (subnet === undefined) throw new UserError('no /24 of 10.244.0.0/16 is free for pods on this machine');
-    const cgroupDriver = this.#options.cgroupDriver ?? 'cgroupfs';
-    await this.#listOutside(madeDirectories, topCgroup({ root: paths.cgroupRoot, driver: cgroupDriver }));
-    const csi = csiState(this.#options.csi);
-    const docker = this.#options.runtime === 'docker';
-    await makeEntries(paths, this.#root.marker, { csi: csi.csi !== undefined, docker });
-    const proxy = await this.#proxyState(earlier?.proxy);
-    const state: LabState = {
-      version: 1,
-      nodeName: (this.#options.nodeName ?? hostname()).toLowerCase(),
-      apiserverPort: apiserver,
-      kubeletPort: kubelet,
-      subnet,
-      network: this.#options.network ?? 'agent',
-      cgroupDriver,
-      ...(docker ? { runtime: 'docker' as const } : {}),
-      ...csi,
-      ...(proxy === undefined ? {} : { proxy }),
-      firewall,
-      madeDirectories,
-    };
-    await writeLabState(paths, state);
-    return state;
-  }
-
-  /** After the claim on the subnet: by that one other labs see whether this one is still there. */
-  async #proxyState(earlier: LabState['proxy']): Promise<LabState['proxy']> {
-    const { paths } = this;
-    const { proxy: mode } = this.#options;
-    if (mode === undefined) return undefined;
-    const owner = await claimProxy(paths.networkName);
-    if (owner !== undefined) {
-      this.#say(
-        `Services are not forwarded: ${owner} does so on this machine, and there is one proxy in a network namespace`,
-      );
-      return undefined;
-    }
-    const port = (known: number | undefined, wellKnown: number, what: string, not?: number): Promise<number> =>
-      choosePort(what, undefined, known ?? usualPort(paths, wellKnown), not);
-    const healthzPort = await port(earlier?.healthzPort, 10256, 'the health of the proxy');
-    const metricsPort = await port(earlier?.metricsPort, 10249, 'the metrics of the proxy', healthzPort);
-    return { mode, healthzPort, metricsPort, masqueradeAll: !(await bridgesAreFiltered()) };
+    return prepareLab({ paths: this.paths, marker: this.#root.marker, options: this.#options, say: this.#say });
   }
 
   /** Removes what a killed lab left, except for its persistent data. */
@@ -341,92 +246,10 @@ class Lab implements RunningLab {
     await this.#root.lock.renew();
   }
 
-  /** Puts on the marker's list what the lab will make outside its root. What is there already is not the lab's. */
-  async #listOutside(madeDirectories: readonly string[], cgroup: string): Promise<void> {
-    const { marker } = this.#root;
-    const cgroups = (await cgroupDirectories(cgroup)).length === 0 ? [{ kind: 'cgroup' as const, path: cgroup }] : [];
-    const directories = madeDirectories.map((path) => ({ kind: 'shared-directory' as const, path }));
-    await marker.put(...cgroups, ...directories);
-  }
-
   #agentPaths(): LabPaths {
     const { kubeconfigs } = this.paths;
     if (this.#options.agentServer === undefined) return this.paths;
     return { ...this.paths, kubeconfigs: { ...kubeconfigs, agent: kubeconfigs.agentByProxy } };
-  }
-
-  async #writeFiles(state: LabState): Promise<Snapshotter> {
-    const { paths } = this;
-    const pki = await ensurePki(paths.pkiDir, { hosts: [], nodeName: state.nodeName, now: this.#clock.now() });
-    const host = ['0.0.0.0', '::'].includes(this.#bindAddress) ? '127.0.0.1' : this.#bindAddress;
-    const server = `https://${host.includes(':') ? `[${host}]` : host}:${state.apiserverPort}`;
-    const { agentServer = server } = this.#options;
-    const identities = [
-      { path: paths.kubeconfig, user: 'kubernetes-admin', client: pki.clients.admin },
-      { path: this.#agentPaths().kubeconfigs.agent, user: 'agent', client: pki.clients.agent },
-      { path: paths.kubeconfigs.scheduler, user: 'scheduler', client: pki.clients.scheduler },
-      {
-        path: paths.kubeconfigs.controllerManager,
-        user: 'controller-manager',
-        client: pki.clients['controller-manager'],
-      },
-      { path: paths.kubeconfigs.proxy, user: 'proxy', client: pki.clients.proxy },
-    ];
-    for (const { path, user, client } of identities) {
-      const own = user === 'agent' ? agentServer : server;
-      await writeKubeconfig(path, { server: own, ca: pki.ca.cert, user, client });
-    }
-    const forward = await exec('iptables', ['-S', 'FORWARD']);
-    const choice = { subnet: state.subnet, forwardDrops: forwardPolicyDrops(forward.stdout) };
-    await writeFileAtomic(paths.cni.conflist, renderConflist(paths, choice));
-    for (const directory of [paths.cni.shimConfDir, paths.cni.shimBinDir]) await mkdir(directory, { recursive: true });
-    const kubelet = {
-      port: state.kubeletPort,
-      clientCAFile: pki.ca.certPath,
-      cgroupDriver: state.cgroupDriver ?? 'cgroupfs',
-      runtimeSocket: runtimeSocket(paths, state),
-      more: this.#options.kubeletConfiguration ?? {},
-    };
-    await writeFileAtomic(paths.kubeletConfig, renderKubeletConfiguration(paths, kubelet));
-    const agentRunsCni = state.network === 'agent';
-    return writeContainerdConfig({
-      paths: labContainerdPaths(paths),
-      cniConfDir: agentRunsCni ? paths.cni.shimConfDir : paths.cni.confDir,
-      cniBinDir: agentRunsCni ? paths.cni.shimBinDir : paths.cni.binDir,
-      cgroupDriver: state.cgroupDriver ?? 'cgroupfs',
-    });
-  }
-
-  async #launch(name: LabProcess, start: () => Promise<Child>): Promise<Child> {
-    const supervisor = new Supervisor({
-      name,
-      clock: this.#clock,
-      say: this.#say,
-      start,
-      pidFile: this.paths.pidFile(name),
-      logFile: this.paths.logFile(name),
-      ...(this.#options.restart === undefined ? {} : { restart: this.#options.restart }),
-      onEnd: (ends, words) => {
-        if (ends < HOPELESS_ENDS) return;
-        const reason = `${name} ended ${ends} times while the lab started: ${words}`;
-        this.#hopeless.abort(new UserError(reason));
-      },
-    });
-    this.#supervisors.set(name, supervisor);
-    return supervisor.start();
-  }
-
-  /** `lifeline`: it is one of nodelet's own programs. */
-  #launchProgram(name: LabProcess, program: Program, lifeline = true): Promise<Child> {
-    return this.#launch(name, () =>
-      startChild({
-        ...program,
-        env: labEnvironment(this.paths.root),
-        lifeline,
-        logFile: this.paths.logFile(name),
-        pidFile: this.paths.pidFile(name),
-      }),
-    );
   }
 
   async #importImages(snapshotter: Snapshotter, signal: AbortSignal): Promise<void> {
@@ -444,18 +267,23 @@ class Lab implements RunningLab {
     });
   }
 
-  async #nodeReady(state: LabState, signal: AbortSignal): Promise<void> {
+  async #connect(): Promise<ApiClient> {
     const access = await loadKubeconfig(this.paths.kubeconfig);
     this.#client = new ApiClient(access, { tracer: new Tracer(), clock: this.#clock, userAgent: 'nodelet-up' });
+    return this.#client;
+  }
+
+  async #nodeReady(state: LabState, signal: AbortSignal): Promise<void> {
+    const client = await this.#connect();
     try {
-      await nodeReady(this.#client, state.nodeName, { clock: this.#clock, timeoutMs: READY_MS, signal });
+      await nodeReady(client, state.nodeName, { clock: this.#clock, timeoutMs: READY_MS, signal });
     } catch (error) {
       signal.throwIfAborted();
       throw new UserError(`the node ${state.nodeName} is ${errorMessage(error)}; the logs are in ${this.paths.logDir}`);
     }
     this.#say(`node ${state.nodeName} is Ready`);
     if (state.csi === undefined) return;
-    await applyCsiObjects(this.#client, state.csi);
+    await applyCsiObjects(client, state.csi);
     this.#say(`storage classes: ${STORAGE_CLASSES.join(', ')}`);
   }
 
@@ -476,21 +304,18 @@ class Lab implements RunningLab {
     this.#over.abort(new Error('the lab stops'));
     // The caller of the start gets its error; here only its end matters.
     await this.#importing.catch(() => undefined);
+    await this.#nodes?.refuseOrders();
     if (this.#client !== undefined && !keep) {
-      const options = { clock, graceSeconds: POD_GRACE_SECONDS, timeoutMs: PODS_GONE_MS };
+      const nodes = this.#nodes?.reachable();
+      const options = { clock, graceSeconds: POD_GRACE_SECONDS, timeoutMs: PODS_GONE_MS, ...(nodes && { nodes }) };
       if (!(await deletePods(this.#client, options))) this.#say('some pods did not end in time: they are killed');
     }
-    await Promise.all([...this.#supervisors.values()].map((supervisor) => supervisor.release()));
-    for (const name of ['agent', 'proxy', 'csi-driver', 'controlplane', 'apiserver'] as const)
-      await this.#supervisors.get(name)?.stop(5_000);
+    await this.#launcher.release();
+    await this.#nodes?.leave();
+    await this.#launcher.stop('agent', 'proxy', 'csi-driver', 'controlplane', 'apiserver');
     this.#client?.close();
     const problems = await cleanLab({ paths: this.paths, clock, keep });
     await this.#root.lock.release();
     return problems;
   }
-}
-
-function csiState(csi: LabOptions['csi']): Pick<LabState, 'csi'> {
-  if (csi === undefined || csi === false) return {};
-  return { csi: { flags: csi === true ? [] : csi } };
 }

@@ -14,9 +14,15 @@ export const LAB_PROCESSES = ['containerd', 'apiserver', 'controlplane', 'agent'
 /** The proxy runs unless it was left out, the driver only in a lab that was started with --csi, the others in one with --runtime docker. */
 export type LabProcess = (typeof LAB_PROCESSES)[number] | 'proxy' | 'csi-driver' | 'dockerd' | 'dockershim';
 
+/** Parts that may be left out, for others in their place. */
+export const LAB_PARTS = ['controllers', 'scheduler', 'proxy'] as const;
+export type LabPart = (typeof LAB_PARTS)[number];
+
+/** Of a lab; and of each node of a lab with several, below the lab's root. */
 export interface LabPaths {
   /** Absolute, links resolved. */
   readonly root: string;
+  /** Pods log in /var/log/pods, and names and ports are the usual ones. */
   readonly isDefaultRoot: boolean;
   /** Eight hex digits of the root's name; part of every name that must differ between labs. */
   readonly hash: string;
@@ -94,6 +100,11 @@ export interface LabPaths {
   /** The lab's own processes' output. */
   readonly logDir: string;
   readonly pidDir: string;
+  /** Of a lab with several nodes: a root for each node, and a directory for its sockets and volatile state. */
+  readonly nodesDir: string;
+  readonly nodesRunDir: string;
+  /** Where such a lab takes orders, in a directory of root's alone. */
+  readonly controlSocket: string;
   /** KubeletConfiguration.cgroupRoot. */
   readonly cgroupRoot: string;
   /** The Linux bridge of this lab. */
@@ -113,13 +124,26 @@ export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
   const absolute = resolvePath(root);
   const hash = createHash('sha256').update(absolute).digest('hex').slice(0, 8);
   const isDefaultRoot = absolute === resolvePath(DEFAULT_ROOT);
-  const runDir = `/run/nodelet/${hash}`;
-  const at = (...parts: string[]): string => join(absolute, ...parts);
-  return {
+  return layout({
     root: absolute,
     isDefaultRoot,
     hash,
-    runDir,
+    runDir: `/run/nodelet/${hash}`,
+    cgroupRoot: isDefaultRoot ? '/' : `/nodelet-${hash}`,
+    // Interface names hold 15 characters.
+    bridge: isDefaultRoot ? 'nodelet0' : `nl-${hash}`,
+    networkName: `nodelet-${hash}`,
+  });
+}
+
+type Place = Pick<LabPaths, 'root' | 'isDefaultRoot' | 'hash' | 'runDir' | 'cgroupRoot' | 'bridge' | 'networkName'>;
+
+/** Where everything is below a root. Pure. */
+export function layout(place: Place): LabPaths {
+  const { root, runDir, isDefaultRoot } = place;
+  const at = (...parts: string[]): string => join(root, ...parts);
+  return {
+    ...place,
     lockFile: join(runDir, 'up.json'),
     stateFile: at('lab.json'),
     pkiDir: at('pki'),
@@ -173,10 +197,9 @@ export function labPaths(root: string = DEFAULT_ROOT): LabPaths {
     containerLogsDir: isDefaultRoot ? '/var/log/containers' : at('log', 'containers'),
     logDir: at('logs'),
     pidDir: join(runDir, 'pids'),
-    cgroupRoot: isDefaultRoot ? '/' : `/nodelet-${hash}`,
-    // Interface names hold 15 characters.
-    bridge: isDefaultRoot ? 'nodelet0' : `nl-${hash}`,
-    networkName: `nodelet-${hash}`,
+    nodesDir: at('nodes'),
+    nodesRunDir: join(runDir, 'nodes'),
+    controlSocket: join(runDir, 'control', 'lab.sock'),
     logFile: (name) => at('logs', `${name}.log`),
     pidFile: (name) => join(runDir, 'pids', `${name}.json`),
   };

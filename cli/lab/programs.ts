@@ -2,7 +2,8 @@
 
 import { fileURLToPath } from 'node:url';
 import { DRIVER_NAME } from '../../csi/driver/names.ts';
-import type { LabPaths } from './paths.ts';
+import type { ServerAddress } from './identities.ts';
+import type { LabPart, LabPaths } from './paths.ts';
 import type { LabState } from './state.ts';
 
 /** The wrapper sets up each process: compiled code kept between runs, and a small heap for the agent. */
@@ -13,34 +14,49 @@ export interface Program {
   readonly args: readonly string[];
 }
 
-function nodelet(...args: string[]): Program {
+/** One of the project's own programs. */
+export function nodelet(...args: string[]): Program {
   return { command: COMMAND, args };
 }
 
 export function apiserverProgram(
   paths: LabPaths,
   state: LabState,
-  bindAddress: string,
+  address: Pick<ServerAddress, 'bind' | 'gateway'>,
   more: readonly string[] = [],
 ): Program {
   return nodelet(
     'apiserver',
     ...['--root', paths.root],
-    ...['--bind-address', bindAddress],
+    ...['--bind-address', address.bind],
+    ...(address.gateway === undefined ? [] : ['--cert-host', address.gateway]),
+    ...(state.nodes === undefined ? [] : ['--service-cluster-ip-range', state.nodes.serviceRange]),
     ...['--port', String(state.apiserverPort)],
     ...['--node-name', state.nodeName],
     ...more,
   );
 }
 
-export function controlplaneProgram(paths: LabPaths, state: LabState): Program {
+/** False where nothing of it is to run. The side-cars of the CSI driver are neither controllers nor scheduler. */
+export function hasControlplane(state: Pick<LabState, 'csi'>, without: readonly LabPart[] = []): boolean {
+  return state.csi !== undefined || !without.includes('controllers') || !without.includes('scheduler');
+}
+
+export function controlplaneProgram(
+  paths: LabPaths,
+  state: LabState,
+  without: readonly LabPart[] = [],
+  more: readonly string[] = [],
+): Program {
   return nodelet(
     'controlplane',
     ...['--kubeconfig', paths.kubeconfigs.controllerManager],
-    ...['--scheduler-kubeconfig', paths.kubeconfigs.scheduler],
     // The lab starts one at a time, so that the next one need not wait for the lease of the last.
     ...['--leader-elect', '--leader-elect-identity', paths.networkName],
+    ...(without.includes('controllers') ? ['--controllers', ''] : []),
+    ...(without.includes('scheduler') ? [] : ['--scheduler-kubeconfig', paths.kubeconfigs.scheduler]),
     ...(state.csi !== undefined ? ['--csi-endpoint', `${DRIVER_NAME}=unix://${paths.csi.socket}`] : []),
+    ...more,
   );
 }
 

@@ -58,21 +58,31 @@ export async function nodeReady(
   }
 }
 
+export interface DeleteOptions {
+  readonly clock: Clock;
+  readonly graceSeconds: number;
+  readonly timeoutMs: number;
+  /** Only pods on these: the others' agents do not run. Default: all. */
+  readonly nodes?: ReadonlySet<string>;
+}
+
+function isOn({ spec }: Pod, nodes: ReadonlySet<string> | undefined): boolean {
+  return nodes === undefined || (spec.nodeName !== undefined && nodes.has(spec.nodeName));
+}
+
 /**
  * Deletes every pod, with at most `graceSeconds` for each to end by itself. Resolves with true when all are gone, with
  * false when some are not after `timeoutMs` or the API server stops answering: they are then taken down without it.
  */
-export async function deletePods(
-  client: ApiClient,
-  options: { readonly clock: Clock; readonly graceSeconds: number; readonly timeoutMs: number },
-): Promise<boolean> {
-  const { clock, graceSeconds, timeoutMs } = options;
+export async function deletePods(client: ApiClient, options: DeleteOptions): Promise<boolean> {
+  const { clock, graceSeconds, timeoutMs, nodes } = options;
   const deadline = plusMs(clock.monotonic(), timeoutMs);
   const path = resourcePath('v1', 'pods');
   try {
     const list = await client.list<Pod>(path, {}, { timeoutMs: 3_000 });
+    const pods = list.items.filter((pod) => isOn(pod, nodes));
     await Promise.all(
-      list.items.map(async (pod) => {
+      pods.map(async (pod) => {
         const own = pod.spec.terminationGracePeriodSeconds ?? 30;
         const at = resourcePath('v1', 'pods', { namespace: pod.metadata.namespace, name: pod.metadata.name });
         try {
@@ -82,20 +92,25 @@ export async function deletePods(
         }
       }),
     );
-    return list.items.length === 0 || (await podsGone(client, clock, elapsedMs(clock.monotonic(), deadline)));
+    return pods.length === 0 || (await podsGone(client, clock, elapsedMs(clock.monotonic(), deadline), nodes));
   } catch (error) {
     if (isTransient(error)) return false;
     throw error;
   }
 }
 
-async function podsGone(client: ApiClient, clock: Clock, timeoutMs: number): Promise<boolean> {
+async function podsGone(
+  client: ApiClient,
+  clock: Clock,
+  timeoutMs: number,
+  nodes: ReadonlySet<string> | undefined,
+): Promise<boolean> {
   const stop = new AbortController();
   const timer = clock.after(timeoutMs, () => stop.abort());
   const path = resourcePath('v1', 'pods');
   try {
     const list = await client.list<Pod>(path, {}, { timeoutMs: 3_000 });
-    const left = new Set(list.items.map((pod) => pod.metadata.uid));
+    const left = new Set(list.items.filter((pod) => isOn(pod, nodes)).map((pod) => pod.metadata.uid));
     if (left.size === 0) return true;
     const query = { resourceVersion: list.metadata.resourceVersion };
     for await (const event of client.watch<Pod>(path, query, stop.signal)) {

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { isErrno } from '../../lib/errors.ts';
 import { readMounts } from '../../lib/mounts.ts';
 import { directoryIdentity, type MarkerEntry, readMarker, rootIdentity } from './marker.ts';
+import { nodePaths } from './node/plan.ts';
 import type { ExistingFile, RootFacts } from './ownership.ts';
 import type { LabPaths } from './paths.ts';
 
@@ -30,6 +31,7 @@ export function rootEntries(paths: LabPaths): RootEntries {
       volatile(join(paths.root, 'cni')),
       volatile(join(paths.root, 'log')),
       volatile(paths.exercisesDir),
+      volatile(paths.nodesDir),
       persistent(join(paths.root, 'containerd'), 0o711),
       persistent(join(paths.root, 'docker'), 0o711),
       persistent(paths.csi.stateDir, 0o700),
@@ -59,6 +61,11 @@ export function mountAreas(paths: LabPaths): readonly MarkerEntry[] {
     paths.containerd.root,
     paths.docker.root,
   ].map((path) => ({ kind: 'mounts', path }));
+}
+
+/** The same for each node of a lab with several. Pure. */
+export function nodeMountAreas(lab: LabPaths): readonly MarkerEntry[] {
+  return mountAreas(nodePaths(lab, '*'));
 }
 
 async function existingAt(path: string): Promise<ExistingFile | undefined> {

@@ -4,6 +4,7 @@
 import type { FirewallSnapshot } from '../../cni/cleanup.ts';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { UserError } from '../../lib/errors.ts';
+import type { NodesState } from './node/plan.ts';
 import type { LabPaths } from './paths.ts';
 
 export interface LabState {
@@ -26,6 +27,8 @@ export interface LabState {
     readonly metricsPort: number;
     readonly masqueradeAll: boolean;
   };
+  /** The lab has several nodes, each with a network namespace of its own. Absent: the machine is the one node. */
+  readonly nodes?: NodesState;
   /** The firewall as it was when the lab started, or the first of those that were up then. */
   readonly firewall: FirewallSnapshot;
   /** Directories outside the root that were not there before; they go when they are empty and no other lab is up. */

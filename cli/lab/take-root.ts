@@ -108,12 +108,15 @@ async function markerFor(
 export async function makeEntries(
   paths: LabPaths,
   marker: MarkerFile,
-  parts: { readonly csi: boolean; readonly docker: boolean },
+  parts: { readonly csi: boolean; readonly docker: boolean; readonly nodes?: boolean },
 ): Promise<void> {
   const { directories, files } = rootEntries(paths);
   const wanted = directories.filter(({ path }) => {
     if (path === paths.csi.stateDir) return parts.csi;
     if (path === join(paths.root, 'docker')) return parts.docker;
+    if (path === paths.nodesDir) return parts.nodes === true;
+    // Each of several nodes has its own.
+    if (path === paths.kubeletDir || path === join(paths.root, 'cni')) return parts.nodes !== true;
     // The default root's pods log where the kubelet's do.
     return !paths.isDefaultRoot || path !== join(paths.root, 'log');
   });

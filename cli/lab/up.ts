@@ -14,8 +14,12 @@ export interface UpOptions extends LabOptions {
 }
 
 /** What to do with a lab that runs, as a person reads it. Pure. */
-export function whatNext(paths: LabPaths, { csi = false, docker = false, proxy = false } = {}): readonly string[] {
+export function whatNext(
+  paths: LabPaths,
+  { csi = false, docker = false, proxy = false, nodes = false } = {},
+): readonly string[] {
   const kubectl = `kubectl --kubeconfig ${paths.kubeconfig}`;
+  const root = paths.isDefaultRoot ? '' : ` --root ${paths.root}`;
   return [
     '',
     'The lab is up. In another terminal:',
@@ -26,7 +30,14 @@ export function whatNext(paths: LabPaths, { csi = false, docker = false, proxy =
     '  kubectl get pods -o wide --watch',
     '',
     `Without exporting: ${kubectl} …`,
-    `Logs of ${[...LAB_PROCESSES, ...(proxy ? ['proxy'] : []), ...(docker ? ['dockerd', 'dockershim'] : []), ...(csi ? ['csi-driver'] : [])].join(', ')}: ${paths.logDir}`,
+    ...(nodes
+      ? [
+          `The nodes: nodelet node list${root}, and node add, stop, start, kill, partition, heal`,
+          `Logs of apiserver, controlplane: ${paths.logDir}; of containerd, agent, proxy: ${paths.nodesDir}/NAME/logs`,
+        ]
+      : [
+          `Logs of ${[...LAB_PROCESSES, ...(proxy ? ['proxy'] : []), ...(docker ? ['dockerd', 'dockershim'] : []), ...(csi ? ['csi-driver'] : [])].join(', ')}: ${paths.logDir}`,
+        ]),
     'Ctrl-C stops the lab and cleans up.',
   ];
 }
@@ -49,8 +60,13 @@ export async function runUp(options: UpOptions): Promise<number> {
     }
     throw error;
   }
-  const { csi, runtime, proxy } = lab.state;
-  const parts = { csi: csi !== undefined, docker: runtime === 'docker', proxy: proxy !== undefined };
+  const { csi, runtime, proxy, nodes } = lab.state;
+  const parts = {
+    csi: csi !== undefined,
+    docker: runtime === 'docker',
+    proxy: proxy !== undefined,
+    nodes: nodes !== undefined,
+  };
   for (const line of whatNext(lab.paths, parts)) say(line);
   await whenAborted(signal);
   say('stopping');

@@ -1,4 +1,4 @@
-// The node lifecycle controller: a node whose lease has not been renewed for 40 s becomes Unknown, and every node carries the taints
+// The node lifecycle controller: a node whose lease has not been renewed for the grace period becomes Unknown, and every node carries the taints
 // of its conditions. taints.ts decides.
 
 import { isConflict, isNotFound } from '../../client/errors.ts';
@@ -11,7 +11,7 @@ import type { Informers } from '../informers.ts';
 import type { Controller, ControllerContext } from '../runtime.ts';
 import { nextTaints, unknownConditions } from './taints.ts';
 
-/** --node-monitor-grace-period of the real controller (40 s until v1.31). */
+/** The default of --node-monitor-grace-period, until v1.31 also the real controller's. */
 export const GRACE_PERIOD_MS = 40_000;
 
 type Needed = Pick<Informers, 'nodes' | 'nodeLeases'>;
@@ -22,12 +22,14 @@ export class NodeLifecycleController implements Controller {
   readonly queue: WorkQueue;
   readonly #context: ControllerContext;
   readonly #informers: Needed;
+  readonly #graceMs: number;
   /** When each node was last updated or renewed its lease, by this process's monotonic clock: clocks of nodes may differ. */
   readonly #lastSign = new Map<string, number>();
 
-  constructor(context: ControllerContext, informers: Needed) {
+  constructor(context: ControllerContext, informers: Needed, graceMs = GRACE_PERIOD_MS) {
     this.#context = context;
     this.#informers = informers;
+    this.#graceMs = graceMs;
     this.queue = new WorkQueue({ clock: context.clock });
     informers.nodes.onChange((changes) => {
       for (const change of changes) {
@@ -56,7 +58,7 @@ export class NodeLifecycleController implements Controller {
     const { clock } = this.#context;
     const silentMs = clock.monotonic() - (this.#lastSign.get(name) ?? clock.monotonic());
     // Renewals do not queue the node; it is checked again when the last known renewal has become too old.
-    if (silentMs < GRACE_PERIOD_MS) this.queue.addAfter(name, GRACE_PERIOD_MS - silentMs);
+    if (silentMs < this.#graceMs) this.queue.addAfter(name, this.#graceMs - silentMs);
     else if (await this.#declareUnknown(node)) return;
     await this.#taint(node);
   }

@@ -110,7 +110,9 @@ describe('the files and command lines of a lab', () => {
   );
 
   it('start the agent and the API server on the lab’s own directories and ports', () => {
-    expect(apiserverProgram(paths, state, '127.0.0.1').args.join(' ')).toContain('--port 7443 --node-name node-a');
+    expect(apiserverProgram(paths, state, { bind: '127.0.0.1' }).args.join(' ')).toContain(
+      '--bind-address 127.0.0.1 --port 7443 --node-name node-a',
+    );
     expect(agentProgram(paths, state).args.join(' ')).toContain(
       `--root-dir /tmp/a/kubelet --socket-dir ${paths.runDir}`,
     );

@@ -1,0 +1,218 @@
+// Several nodes on one machine, with stock kubectl: pods and Services across nodes, exec and logs on each, a node that is added, cut off,
+// killed, stopped and started again, and what the control plane makes of it.
+
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { NodeView } from '../../../cli/lab/node/orders.ts';
+import { resourcePath } from '../../../client/paths.ts';
+import type { Node, Pod, Service } from '../../../client/types.ts';
+import { execOk } from '../../../lib/exec.ts';
+import {
+  apply,
+  condition,
+  container,
+  eventually,
+  getPod,
+  httpGet,
+  isReady,
+  podWhen,
+  ready,
+  shellPod,
+} from '../agent/harness.ts';
+import { type PrivateLab, startLab } from '../support/lab.ts';
+
+const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
+/** Answers with the name of its pod, and writes down whom it answers. */
+const SERVER = 'mkdir /tmp/w; cd /tmp/w; echo $HOSTNAME > index.html; httpd -f -v -p 8080 & trap "exit 0" TERM; wait';
+/** No other lab's. */
+const SERVICES = '10.223.240.0/20';
+
+let lab: PrivateLab;
+
+beforeAll(async () => {
+  lab = await startLab({
+    kills: true,
+    nodes: { count: 2, zones: ['a', 'b'], serviceRange: SERVICES },
+    proxy: 'iptables',
+    // A lease is renewed each second.
+    kubeletConfiguration: { nodeLeaseDurationSeconds: 4 },
+    controlplaneFlags: ['--node-monitor-grace-period', '4s'],
+  });
+});
+
+// Fails when anything of the nodes is left on the machine.
+afterAll(async () => lab?.stop());
+
+const nodelet = (...args: string[]): Promise<string> => execOk(NODELET, ['node', ...args, '--root', lab.root]);
+const on = (node: string, name: string, script = SERVER): object => {
+  const pod = shellPod(name, script, { nodeSelector: { 'kubernetes.io/hostname': node } }) as { metadata: object };
+  return { ...pod, metadata: { ...pod.metadata, labels: { app: 'web' } } };
+};
+const viewOf = (name: string): NodeView => {
+  const found = lab.lab.nodes?.list().find((node) => node.name === name);
+  if (found === undefined) throw new Error(`the lab has no node ${name}`);
+  return found;
+};
+const addressOf = async (pod: string): Promise<string> => (await getPod(lab, pod)).status?.podIP ?? '';
+const from = (pod: string, url: string): Promise<string> =>
+  lab.kubectl('exec', pod, '--', 'timeout', '5', 'wget', '-q', '-O-', url);
+const nodeIs = (name: string, status: string): Promise<Node> =>
+  eventually(`${name} to be Ready ${status}`, async () => {
+    const node = await lab.client.get<Node>(resourcePath('v1', 'nodes', { name }));
+    return condition(node, 'Ready')?.status === status ? node : undefined;
+  });
+
+test('each node has its address, its zone and its range of pods', async () => {
+  const { items } = await lab.client.list<Node>(resourcePath('v1', 'nodes'), {});
+  const found = items.map(({ metadata, spec, status }) => ({
+    name: metadata.name,
+    hostname: metadata.labels?.['kubernetes.io/hostname'],
+    zone: metadata.labels?.['topology.kubernetes.io/zone'],
+    podCIDRs: spec?.podCIDRs,
+    address: status?.addresses?.find(({ type }) => type === 'InternalIP')?.address,
+  }));
+  expect(found).toEqual(
+    ['node-1', 'node-2'].map((name) => {
+      const { zone, podCIDR, address } = viewOf(name);
+      return { name, hostname: name, zone, podCIDRs: [podCIDR], address };
+    }),
+  );
+  expect(new Set(found.map(({ address }) => address)).size).toBe(2);
+  const wide = await lab.kubectl('get', 'nodes', '-o', 'wide', '--no-headers');
+  for (const { address } of found) expect(wide).toContain(address);
+  expect(await nodelet('list')).toMatch(/^NAME .*\nnode-1 +running +a .*\nnode-2 +running +b /);
+});
+
+test('pods on different nodes reach each other, each by its own address', async () => {
+  await apply(lab, on('node-1', 'one'), on('node-2', 'two'));
+  const [one, two] = [await ready(lab, 'one'), await ready(lab, 'two')];
+  const prefix = (name: string): string => viewOf(name).podCIDR.replace(/0\/24$/, '');
+  expect(one.status?.podIP).toMatch(prefix('node-1'));
+  expect(two.status?.podIP).toMatch(prefix('node-2'));
+  // The machine, too.
+  for (const pod of [one, two]) {
+    expect((await httpGet(`http://${pod.status?.podIP}:8080/`)).body.trim()).toBe(pod.metadata.name);
+  }
+  expect((await from('one', `http://${two.status?.podIP}:8080/`)).trim()).toBe('two');
+  expect((await from('two', `http://${one.status?.podIP}:8080/`)).trim()).toBe('one');
+  // Exec was on each; so are logs, which show that addresses are not replaced on the way.
+  for (const [server, client] of [
+    [one, two],
+    [two, one],
+  ] as const) {
+    expect(await lab.kubectl('logs', server.metadata.name)).toContain(`${client.status?.podIP}]:`);
+  }
+});
+
+test('a Service spans the nodes: from a pod, and from the machine at its address and at each node', async () => {
+  await lab.kubectl('create', 'service', 'nodeport', 'web', '--tcp=80:8080');
+  const path = resourcePath('v1', 'services', { namespace: 'default', name: 'web' });
+  const { spec } = await lab.client.get<Service>(path);
+  const port = spec?.ports?.[0]?.nodePort;
+  const both = (what: string, get: () => Promise<string>): Promise<unknown> => {
+    const seen = new Set<string>();
+    return eventually(`both pods to answer ${what}`, async () => {
+      seen.add((await get()).trim());
+      return seen.has('one') && seen.has('two') ? true : undefined;
+    });
+  };
+  const get = (url: string) => async (): Promise<string> => {
+    const response = await fetch(url, { signal: AbortSignal.timeout(5_000), headers: { connection: 'close' } });
+    return response.text();
+  };
+  await both('a pod', () => from('one', `http://${spec?.clusterIP}/`));
+  await both('the machine', get(`http://${spec?.clusterIP}/`));
+  for (const name of ['node-1', 'node-2']) await both(name, get(`http://${viewOf(name).address}:${port}/`));
+});
+
+test('a node that is added is Ready, and known to the others', async () => {
+  expect(await nodelet('add')).toMatch(/node-3 +running +a /);
+  await nodeIs('node-3', 'True');
+  await apply(lab, on('node-3', 'three'));
+  await ready(lab, 'three');
+  expect((await from('two', `http://${await addressOf('three')}:8080/`)).trim()).toBe('three');
+  await expect(nodelet('add', 'node-3')).rejects.toThrow('the lab has a node node-3');
+});
+
+test('a node that is cut off is NotReady, and Ready again with the same containers', async () => {
+  const before = container(await getPod(lab, 'three')).containerID;
+  await nodelet('partition', 'node-3');
+  const [, silent] = await Promise.all([
+    expect(from('two', `http://${await addressOf('three')}:8080/`)).rejects.toThrow(),
+    nodeIs('node-3', 'Unknown'),
+  ]);
+  expect(condition(silent, 'Ready')?.reason).toBe('NodeStatusUnknown');
+  await eventually('the taints of a node that is unreachable', async () => {
+    const { spec } = await lab.client.get<Node>(resourcePath('v1', 'nodes', { name: 'node-3' }));
+    const effects = spec?.taints
+      ?.filter(({ key }) => key === 'node.kubernetes.io/unreachable')
+      .map(({ effect }) => effect);
+    return effects?.includes('NoExecute') === true ? true : undefined;
+  });
+  await expect(nodelet('start', 'node-3')).rejects.toThrow('node-3 is partitioned: it cannot be started');
+  await nodelet('heal', 'node-3');
+  await nodeIs('node-3', 'True');
+  const after = await podWhen(lab, 'three', 'Ready again', isReady);
+  expect(container(after).containerID).toBe(before);
+  expect((await from('two', `http://${await addressOf('three')}:8080/`)).trim()).toBe('three');
+});
+
+test('of a node that is killed the pods are made again elsewhere, and it comes back with its disk', async () => {
+  const kept = viewOf('node-3');
+  await lab.kubectl('cordon', 'node-1');
+  await lab.kubectl('cordon', 'node-2');
+  const template = shellPod('moving', SERVER, {
+    tolerations: ['not-ready', 'unreachable'].map((state) => ({
+      key: `node.kubernetes.io/${state}`,
+      operator: 'Exists',
+      effect: 'NoExecute',
+      tolerationSeconds: 1,
+    })),
+  }) as { spec: object };
+  await apply(lab, {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'moving' },
+    spec: {
+      replicas: 1,
+      selector: { matchLabels: { app: 'moving' } },
+      template: { metadata: { labels: { app: 'moving' } }, spec: template.spec },
+    },
+  });
+  const podOn = (node: string): Promise<Pod> =>
+    eventually(`a Ready pod of the deployment on ${node}`, async () => {
+      const query = { labelSelector: 'app=moving', fieldSelector: `spec.nodeName=${node}` };
+      const { items } = await lab.client.list<Pod>(resourcePath('v1', 'pods', { namespace: 'default' }), query);
+      return items.find((pod) => isReady(pod) && pod.metadata.deletionTimestamp === undefined);
+    });
+  const first = await podOn('node-3');
+  await lab.kubectl('uncordon', 'node-1');
+  await nodelet('kill', 'node-3');
+  expect(await nodelet('list')).toMatch(/node-3 +killed/);
+  await nodeIs('node-3', 'Unknown');
+  expect((await podOn('node-1')).metadata.uid).not.toBe(first.metadata.uid);
+  await nodelet('start', 'node-3');
+  await nodeIs('node-3', 'True');
+  expect(viewOf('node-3')).toEqual(kept);
+  // Its agent ends what was evicted meanwhile, and starts what is still there.
+  await eventually('the evicted pod to be gone', async () => {
+    const query = { labelSelector: 'app=moving', fieldSelector: 'spec.nodeName=node-3' };
+    const { items } = await lab.client.list<Pod>(resourcePath('v1', 'pods', { namespace: 'default' }), query);
+    return items.length === 0 ? true : undefined;
+  });
+});
+
+test('a node that is stopped has nothing running, and its pods run again after its start', async () => {
+  const before = container(await getPod(lab, 'two'));
+  await nodelet('stop', 'node-2');
+  expect(await nodelet('list')).toMatch(/node-2 +stopped/);
+  await nodelet('start', 'node-2');
+  const after = await podWhen(
+    lab,
+    'two',
+    'started anew',
+    (pod) => isReady(pod) && container(pod).containerID !== before.containerID,
+  );
+  expect(container(after).restartCount).toBe(before.restartCount + 1);
+  expect((await from('one', `http://${after.status?.podIP}:8080/`)).trim()).toBe('two');
+});

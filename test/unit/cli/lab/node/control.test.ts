@@ -1,0 +1,80 @@
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { nodeTable } from '../../../../../cli/commands/node.ts';
+import { parseOrder, sendOrder, serveOrders, wanted } from '../../../../../cli/lab/node/control.ts';
+import type { NodeOrders, NodeView } from '../../../../../cli/lab/node/orders.ts';
+import { UserError } from '../../../../../lib/errors.ts';
+
+it.each([
+  ['GET', '/nodes', { kind: 'list' }],
+  ['POST', '/nodes', { kind: 'add' }],
+  ['POST', '/nodes/node-1/kill', { kind: 'node', name: 'node-1', order: 'kill' }],
+  ['GET', '/nodes/node-1/kill', undefined],
+  ['POST', '/nodes/node-1/eat', undefined],
+  ['POST', '/nodes/node-1/constructor', undefined],
+  ['POST', '/nodes/../kill', undefined],
+  ['DELETE', '/nodes', undefined],
+])('%s %s is the order %j', (method, url, expected) => {
+  expect(parseOrder(method, url)).toEqual(expected);
+});
+
+it.each([
+  ['', {}],
+  ['{}', {}],
+  ['{"name":"a","zone":"b","more":1}', { name: 'a', zone: 'b' }],
+])('the body %s wants %j', (body, expected) => {
+  expect(wanted(body)).toEqual(expected);
+});
+
+it.each(['{', '1', 'null', '{"name":1}'])('the body %s is refused', (body) => {
+  expect(() => wanted(body)).toThrow(UserError);
+});
+
+const view: NodeView = {
+  name: 'node-1',
+  condition: 'running',
+  address: '10.192.32.2',
+  podCIDR: '10.192.0.0/24',
+  root: '/r',
+  netns: '/n',
+  traceSocket: '/t',
+};
+
+it('orders go through a socket of root’s, and refusals come back in their own words', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'nodelet-orders-'));
+  const socket = join(directory, 'control', 'lab.sock');
+  const given: string[] = [];
+  const note = async (name: string): Promise<void> => {
+    if (name !== 'node-1') throw new UserError(`the lab has no node ${name}`);
+    given.push(name);
+  };
+  const orders: NodeOrders = {
+    list: () => [view],
+    add: async ({ name = '?' } = {}) => ({ ...view, name }),
+    ...{ stop: note, start: note, kill: note, partition: note, heal: note },
+  };
+  await expect(sendOrder(socket, 'GET', '/nodes')).rejects.toThrow('no lab with several nodes runs there');
+  const serving = await serveOrders(socket, orders);
+  try {
+    expect((await stat(join(directory, 'control'))).mode & 0o777).toBe(0o700);
+    expect(await sendOrder(socket, 'GET', '/nodes')).toEqual([view]);
+    expect(await sendOrder(socket, 'POST', '/nodes', { name: 'new' })).toEqual([{ ...view, name: 'new' }]);
+    expect(await sendOrder(socket, 'POST', '/nodes/node-1/kill')).toEqual([view]);
+    expect(given).toEqual(['node-1']);
+    await expect(sendOrder(socket, 'POST', '/nodes/other/kill')).rejects.toThrow(/^the lab has no node other$/);
+    await expect(sendOrder(socket, 'POST', '/nodes/node-1/eat')).rejects.toThrow('there is no such order');
+  } finally {
+    await serving.close();
+    await rm(directory, { recursive: true });
+  }
+});
+
+it('nodes are shown as a table', () => {
+  expect(nodeTable([view, { ...view, name: 'b', zone: 'z', condition: 'partitioned' }]).split('\n')).toEqual([
+    'NAME     CONDITION     ZONE     ADDRESS       PODS',
+    'node-1   running       <none>   10.192.32.2   10.192.0.0/24',
+    'b        partitioned   z        10.192.32.2   10.192.0.0/24',
+  ]);
+});
