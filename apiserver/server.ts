@@ -58,6 +58,7 @@ import { openStore } from './open-store.ts';
 import type { ApiServerOptions, RunningApiServer } from './options.ts';
 import { ensurePki } from './pki/ensure.ts';
 import type { Pki } from './pki/types.ts';
+import { kindSource, PolicyStatusController } from './policy-status.ts';
 import type { KindParts } from './ports.ts';
 import { BackendProxy } from './proxy/backend.ts';
 import { KubeletClient } from './proxy/kubelet.ts';
@@ -196,6 +197,12 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       observe: (figures) => metrics.conversion(figures),
     });
     definitions.start();
+    const policies = new PolicyStatusController(
+      registry,
+      kindSource(() => registry.rows.all),
+      log,
+    );
+    policies.start();
     state.complete = true;
     snapshots?.start();
     const host = options.advertiseHost ?? (unspecified(address) ? '127.0.0.1' : address);
@@ -208,6 +215,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       stopAggregation();
       clientCa.stop();
       definitions.stop();
+      policies.stop();
       serviceCidrs.stop();
       apiServices.stop();
       nodeMetrics?.stop();

@@ -16,6 +16,7 @@ import { registerNet } from './functions/net.ts';
 import { registerNumbers } from './functions/numbers.ts';
 import { registerOptionals } from './functions/optionals.ts';
 import { RENAMED, registerText } from './functions/text.ts';
+import { isNode } from './library.ts';
 import { useTypedLists } from './list-operators.ts';
 import { setLiterals } from './literals.ts';
 import { replaceMarks, takeMarks } from './optional-marks.ts';
@@ -43,6 +44,8 @@ export interface CelProgram {
   readonly expression: string;
   /** "bool", "string", "dyn", "list<string>" … */
   readonly type: string;
+  /** The same as declarations have it: "list<dyn>" where `type` is "list". */
+  readonly checkedType: string;
   /** What an evaluation may cost at most in upstream's units, given the limits of its variables. */
   readonly cost: (variables: Readonly<Record<string, SizedType>>) => number;
   readonly run: (variables: Readonly<Record<string, unknown>>) => unknown;
@@ -115,7 +118,8 @@ export function compile(expression: string, environment: Environment): CelProgra
     useTypedLists(parsed.ast);
     meter(parsed.ast);
     const cost: CelProgram['cost'] = (variables) => estimateCost(parsed.ast, variables);
-    return { expression, type, cost, run: (variables) => parsed({ ...variables }) };
+    const checkedType = (isNode(parsed.ast) ? parsed.ast.checkedType?.name : undefined) ?? type;
+    return { expression, type, checkedType, cost, run: (variables) => parsed({ ...variables }) };
   } catch (error) {
     if (error instanceof CelCompileError) throw error;
     if (error instanceof ParseError) throw new CelCompileError(printParseError(expression, error));

@@ -102,6 +102,7 @@ export function findingOf(
     case 'unknown_variable':
       return { message: undeclared(String(node.args)), start };
     case 'no_such_key':
+      if (node.op === '[]' || node.op === '[?]') return { message: noOverload(node, written), start };
       return { message: `undefined field '${error.summary.replace('No such key: ', '')}'`, start };
     case 'cannot_index_type':
       return { message: notSelectable(node, written), start };

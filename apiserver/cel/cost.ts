@@ -366,7 +366,7 @@ function argumentsOf(value: unknown): readonly unknown[] {
 }
 
 function isObjectType(type: string): boolean {
-  return /^Object\d/.test(type);
+  return type.startsWith('selfType');
 }
 
 /** Equal at a cost of one. */

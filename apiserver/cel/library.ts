@@ -73,12 +73,16 @@ export function identifierOf(node: Node | undefined): string | undefined {
   return node?.op === 'id' && typeof node.args === 'string' ? node.args : undefined;
 }
 
+/** In the names of types: Kubernetes' `@`, which the library's have not. */
+export const TYPE_MARK = '__at__';
+
 /** As cel-go names types in messages: `list(int)`, `map(string, dyn)`, `optional_type(int)`. */
 export function goType(name: string): string {
   return name
     .replaceAll('<', '(')
     .replaceAll('>', ')')
     .replaceAll('optional(', 'optional_type(')
+    .replaceAll(TYPE_MARK, '@')
     .replaceAll('google.protobuf.Timestamp', 'timestamp')
     .replaceAll('google.protobuf.Duration', 'duration');
 }

@@ -106,19 +106,23 @@ function argumentErrors(root: object): Finding[] {
 function keyErrors(root: object, expression: string): Finding[] {
   const errors: Finding[] = [];
   for (const { node } of nodesOf(root)) {
-    if (!isNode(node) || node.op !== '[]' || !Array.isArray(node.args)) continue;
-    const [map, key]: unknown[] = node.args;
-    if (!isNode(map) || !isNode(key) || map.checkedType?.kind !== 'map') continue;
-    const [expected, found] = [map.checkedType.keyType, key.checkedType];
-    if (expected === undefined || found === undefined || expected.name === found.name) continue;
-    if ([expected, found].some((type) => type.kind === 'dyn' || type.hasPlaceholderType)) continue;
-    const types = `(${goType(map.checkedType.name)}, ${goType(found.name)})`;
-    errors.push({
-      message: `found no matching overload for '_[_]' applied to '${types}'`,
-      start: placeOf(node, expression),
-    });
+    if (!isNode(node) || (node.op !== '[]' && node.op !== '[?]') || !Array.isArray(node.args)) continue;
+    const [operand, key]: unknown[] = node.args;
+    if (!isNode(operand) || !isNode(key)) continue;
+    const [from, found] = [operand.checkedType, key.checkedType];
+    if (from === undefined || found === undefined || !isWrongKey(from, found)) continue;
+    const types = `(${goType(from.name)}, ${goType(found.name)})`;
+    const message = `found no matching overload for '${node.op === '[]' ? '_[_]' : '_[?_]'}' applied to '${types}'`;
+    errors.push({ message, start: placeOf(node, expression) });
   }
   return errors;
+}
+
+/** Objects have fields and no keys. */
+function isWrongKey(from: Type, key: Type): boolean {
+  if (from.kind === 'message') return true;
+  if (from.kind !== 'map' || from.keyType === undefined || from.keyType.name === key.name) return false;
+  return ![from.keyType, key].some((type) => type.kind === 'dyn' || type.hasPlaceholderType);
 }
 
 /** In the order of the text, of a tree that has been checked. */

@@ -5,6 +5,7 @@ import type { Environment } from '@marcbachmann/cel-js';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { charge } from '../cel/budget.ts';
 import { parseDuration } from '../cel/functions/text.ts';
+import { TYPE_MARK } from '../cel/library.ts';
 import { celTime } from '../cel/times.ts';
 import { type ListType, markContainer, markList } from '../cel/typed-lists.ts';
 import { celEqual, celValue } from '../cel/values.ts';
@@ -101,22 +102,29 @@ function listType(schema: JsonSchema): ListType | undefined {
 
 export class CelTypes {
   readonly #environment: Environment;
+  readonly #readReserved: boolean;
   /** A schema below several rules has one type. */
   readonly #known = new Map<JsonSchema, CelType>();
+  readonly #names = new Set<string>();
   #count = 0;
 
-  constructor(environment: Environment) {
+  /** `readReserved`: a field named by a word of the language can be read by that name, too. */
+  constructor(environment: Environment, { readReserved = false }: { readonly readReserved?: boolean } = {}) {
     this.#environment = environment;
+    this.#readReserved = readReserved;
   }
 
-  /** `root`: the schema of the whole object, or of an embedded one. */
-  typeOf(schema: JsonSchema, root = false): CelType {
-    const type = this.#known.get(schema) ?? this.#typeOf(schema, root);
+  /**
+   * `root`: the schema of the whole object, or of an embedded one. `name`: the type's in messages, where it is an object;
+   * types below it are named by their path.
+   */
+  typeOf(schema: JsonSchema, root = false, name = `selfType${++this.#count}`): CelType {
+    const type = this.#known.get(schema) ?? this.#typeOf(schema, root, name);
     this.#known.set(schema, type);
     return type;
   }
 
-  #typeOf(schema: JsonSchema, root: boolean): CelType {
+  #typeOf(schema: JsonSchema, root: boolean, name: string): CelType {
     if (schema['x-kubernetes-int-or-string'] === true) return DYN;
     switch (schema.type) {
       case 'boolean':
@@ -128,16 +136,16 @@ export class CelTypes {
       case 'string':
         return TEXTS.get(schema.format ?? '') ?? STRING;
       case 'array':
-        return this.#list(schema);
+        return this.#list(schema, name);
       case 'object':
-        return this.#object(schema, root || schema['x-kubernetes-embedded-resource'] === true);
+        return this.#object(schema, root || schema['x-kubernetes-embedded-resource'] === true, name);
       default:
         return DYN;
     }
   }
 
-  #list(schema: JsonSchema): CelType {
-    const item = schema.items === undefined ? DYN : this.typeOf(schema.items);
+  #list(schema: JsonSchema, name: string): CelType {
+    const item = schema.items === undefined ? DYN : this.typeOf(schema.items, false, `${name}.${TYPE_MARK}idx`);
     const type = listType(schema);
     const unordered = type !== undefined || item.unordered === true;
     return {
@@ -153,17 +161,17 @@ export class CelTypes {
     };
   }
 
-  #object(schema: JsonSchema, embedded: boolean): CelType {
+  #object(schema: JsonSchema, embedded: boolean, name: string): CelType {
     const values = valueSchema(schema);
-    if (values !== undefined) return this.#map(this.typeOf(values));
+    if (values !== undefined) return this.#map(this.typeOf(values, false, `${name}.${TYPE_MARK}elem`));
     const fields = embedded
       ? [...properties(HEAD), ...properties(schema).filter(([name]) => getOwn(HEAD.properties, name) === undefined)]
       : properties(schema);
     if (fields.length === 0)
       return schema.additionalProperties === true || schema['x-kubernetes-preserve-unknown-fields'] === true
         ? DYN
-        : this.#struct([]);
-    return this.#struct(fields);
+        : this.#struct([], name);
+    return this.#struct(fields, name);
   }
 
   #map(item: CelType): CelType {
@@ -182,17 +190,25 @@ export class CelTypes {
     };
   }
 
-  #struct(fields: readonly (readonly [string, JsonSchema])[]): CelType {
-    const name = `Object${this.#count++}`;
+  #unique(wanted: string): string {
+    let name = wanted;
+    while (this.#names.has(name)) name = `${wanted}_${this.#names.size}`;
+    this.#names.add(name);
+    return name;
+  }
+
+  #struct(fields: readonly (readonly [string, JsonSchema])[], wanted: string): CelType {
+    const name = this.#unique(wanted);
     class Struct {}
     const types = new Map<string, { readonly escaped: string; readonly type: CelType }>();
     const declared: Record<string, string> = {};
     for (const [field, schema] of fields) {
       const escaped = escapeField(field);
       if (escaped === undefined) continue;
-      const type = this.typeOf(schema);
+      const type = this.typeOf(schema, false, `${name}.${escaped}`);
       types.set(field, { escaped, type });
       setOwn(declared, escaped, type.name);
+      if (this.#readReserved && RESERVED.has(field)) setOwn(declared, field, type.name);
     }
     this.#environment.registerType(name, { ctor: Struct, fields: declared });
     this.#environment.registerOperator(`${name} == ${name}`, celEqual);

@@ -78,6 +78,7 @@ function customOf(definition: Definition, version: DefinitionVersion, schema: Js
   const kind = definition.status?.acceptedNames?.kind ?? '';
   return {
     checkBody: (object, text) => checkBody(object, text, schema),
+    schema,
     openapi: (form, reference) =>
       openapiOf(definition.spec?.group ?? '', version.name ?? '', kind, schema, form, reference),
     revision: createHash('sha256')

@@ -5,6 +5,7 @@ import type { EpochMs } from '../../lib/clock.ts';
 import type { ValueType } from '../apply/types.ts';
 import type { Caller } from '../auth/attributes.ts';
 import type { Authorizer } from '../auth/authorizer.ts';
+import type { JsonSchema } from '../crd/json-schema.ts';
 
 /** An object as it is on the wire. The registry reads only metadata; strategies read the rest. */
 export interface KubeObject {
@@ -203,6 +204,8 @@ export interface CustomKind {
   ): { readonly strict: readonly string[]; readonly fatal?: string };
   /** Its OpenAPI schema; `reference` refers to a definition of the same document. */
   openapi(version: 'v2' | 'v3', reference: (name: string) => Record<string, unknown>): Record<string, unknown>;
+  /** What objects look like, for the types of expressions. */
+  readonly schema: JsonSchema;
   /** Changes when the document does. */
   readonly revision: string;
   /** Where the scale subresource has its values. */
