@@ -1,4 +1,4 @@
-// The status of ValidatingAdmissionPolicies: the generation that was looked at, and what is wrong with its expressions by the schemas of
+// The status of ValidatingAdmissionPolicies: the generation that was checked, and what is wrong with its expressions by the schemas of
 // the kinds that it matches (admission/policies/type-checking.ts). Upstream this is a controller of kube-controller-manager,
 // validatingadmissionpolicy-status-controller; here the server does it, which has the schemas and the language.
 

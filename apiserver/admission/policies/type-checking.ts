@@ -2,6 +2,7 @@
 // of what the policy does. As k8s.io/apiserver/pkg/admission/plugin/policy/validating, typechecking.go. Pure.
 
 import type { ExpressionWarning } from 'kubernetes-types/admissionregistration/v1';
+import { setOwn } from '../../../lib/own-property.ts';
 import { CelCompileError, celEnvironment, compile } from '../../cel/cel.ts';
 import { CelTypes } from '../../crd/cel-types.ts';
 import type { JsonSchema } from '../../crd/types.ts';
@@ -31,7 +32,7 @@ export interface KindSource {
   schemaOf(kind: Kind): JsonSchema | undefined;
 }
 
-/** No more kinds are looked at for a policy. */
+/** No more kinds are checked for a policy. */
 const MAX_KINDS = 10;
 const VARIABLES = 'kubernetes.variables';
 
@@ -73,7 +74,7 @@ function paramsKind({ paramKind }: PolicySpec): Kind | undefined {
   return { group, version, kind };
 }
 
-/** All names in the policy's expressions: no other field is looked at. */
+/** All names in the policy's expressions: no other field is read. */
 function wordsOf({ variables = [], validations = [] }: PolicySpec): ReadonlySet<string> {
   const texts = [
     ...variables.map(({ expression = '' }) => expression),
@@ -137,9 +138,9 @@ function* environmentOf(kind: Kind, spec: PolicySpec, source: KindSource): Gener
   const params = paramKind === undefined ? undefined : source.schemaOf(paramKind);
   const base = typedEnvironment(spec, kind, object, params);
   yield;
-  const fields: Record<string, string> = Object.create(null);
+  const fields: Record<string, string> = {};
   for (const { name = '', expression = '' } of spec.variables ?? []) {
-    fields[name] = variableType(check(expression, withVariables(base, fields)).type);
+    setOwn(fields, name, variableType(check(expression, withVariables(base, fields)).type));
     yield;
   }
   return withVariables(base, fields);
