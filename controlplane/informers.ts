@@ -1,5 +1,3 @@
-// One list-watch a kind, shared by all controllers of the process. Decides nothing.
-
 import type { Namespace as CoreNamespace, ServiceAccount as CoreServiceAccount } from 'kubernetes-types/core/v1';
 import { type Query, resourcePath } from '../client/paths.ts';
 import { type ListWatcher, Reflector, type ReflectorOptions } from '../client/reflector.ts';

@@ -11,13 +11,16 @@ import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { chooseControllers } from './controllers.ts';
 import { Informers } from './informers.ts';
-import { type Controller, type ControllerContext, type Log, runController } from './runtime.ts';
-import { SCHEDULER_NAME, Scheduler } from './scheduler/scheduler.ts';
+import { type ControllerContext, type Log, runController } from './runtime.ts';
+import { DEFAULT_SCHEDULER, type SchedulerSettings } from './scheduler/config/model.ts';
+import { Scheduler } from './scheduler/scheduler.ts';
 import type { DriverEndpoint } from './storage/drivers.ts';
 
 export interface ControlPlaneOptions {
   /** Identity of the scheduler (system:kube-scheduler); without it there is no scheduler. */
   readonly scheduler?: ClusterAccess;
+  /** KubeSchedulerConfiguration; kube-scheduler's defaults without it. */
+  readonly schedulerSettings?: SchedulerSettings;
   /** Identity of the controllers (system:kube-controller-manager). */
   readonly controllerManager: ClusterAccess;
   /** Without it this process works at once, and is the only one that may. */
@@ -75,8 +78,19 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
   const parts: Part[] = [];
   if (options.scheduler !== undefined) {
     const client = clientOf(options.scheduler, 'nodelet-scheduler');
-    const context = contextOf(client, SCHEDULER_NAME);
-    parts.push({ lease: 'kube-scheduler', context, client, controllers: [new Scheduler(context, informers)] });
+    // Each profile's events are its own scheduler's.
+    const contexts = new Map<string, ControllerContext>();
+    const contextFor = (profile: string): ControllerContext => {
+      const context = contexts.get(profile) ?? contextOf(client, profile);
+      contexts.set(profile, context);
+      return context;
+    };
+    const context = contextFor(DEFAULT_SCHEDULER);
+    const scheduler = new Scheduler(context, informers, {
+      ...(options.schedulerSettings === undefined ? {} : { settings: options.schedulerSettings }),
+      recorderOf: (profile) => contextFor(profile).recorder,
+    });
+    parts.push({ lease: 'kube-scheduler', context, client, run: (until) => scheduler.run(until) });
   }
   const { nodeMonitorGraceMs } = options;
   const settings = {
@@ -96,7 +110,9 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
   }
   if (controllers.length > 0) {
     const context = contextOf(managerClient, 'kube-controller-manager');
-    parts.push({ lease, context, client: managerClient, controllers });
+    const run = (until: AbortSignal): Promise<unknown> =>
+      Promise.all(controllers.map((controller) => runController(controller, log, until)));
+    parts.push({ lease, context, client: managerClient, run });
   }
   try {
     const running = informers.run(signal);
@@ -116,16 +132,15 @@ interface Part {
   readonly lease: string;
   readonly context: ControllerContext;
   readonly client: ApiClient;
-  readonly controllers: readonly Controller[];
+  /** Works until the signal aborts. */
+  run(signal: AbortSignal): Promise<unknown>;
 }
 
 /** A part without the lease follows the API server, its queues fill, and it does nothing. */
 async function runPart(part: Part, options: ControlPlaneOptions, signal: AbortSignal): Promise<void> {
   const { leaderElection, clock, log } = options;
-  const work = (): Promise<unknown> =>
-    Promise.all(part.controllers.map((controller) => runController(controller, log, signal)));
   if (leaderElection === undefined) {
-    await work();
+    await part.run(signal);
     return;
   }
   const elector = new LeaderElector({
@@ -142,5 +157,5 @@ async function runPart(part: Part, options: ControlPlaneOptions, signal: AbortSi
     },
   });
   await elector.acquire(signal);
-  await Promise.all([work(), elector.renew(signal)]);
+  await Promise.all([part.run(signal), elector.renew(signal)]);
 }

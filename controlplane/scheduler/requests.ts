@@ -30,23 +30,24 @@ function maxAmounts(a: Amounts, b: Amounts): Amounts {
 
 const NOTHING: Amounts = new Map();
 
-/** A container's requests; a missing one defaults to the limit, as in the API server. */
-function containerRequests(container: Container): Amounts {
+/** A container's requests; a missing one defaults to the limit, as in the API server, or else to what is in `missing`. */
+function containerRequests(container: Container, missing: Amounts): Amounts {
   const { requests, limits } = container.resources ?? {};
-  return amountsOf({ ...limits, ...requests });
+  const amounts = amountsOf({ ...limits, ...requests });
+  return missing.size === 0 ? amounts : new Map([...missing, ...amounts]);
 }
 
 /**
  * The pod's effective requests (KEP-753): containers and sidecars run together, init containers one at a time beside
  * the sidecars started before them; overhead on top. Pod-level requests (KEP-2837) win where given.
  */
-export function podRequests(pod: Pod): Amounts {
+export function podRequests(pod: Pod, missing: Amounts = NOTHING): Amounts {
   let running = NOTHING;
-  for (const container of pod.spec.containers) running = addAmounts(running, containerRequests(container));
+  for (const container of pod.spec.containers) running = addAmounts(running, containerRequests(container, missing));
   let sidecars = NOTHING;
   let starting = NOTHING;
   for (const container of pod.spec.initContainers ?? []) {
-    const requests = containerRequests(container);
+    const requests = containerRequests(container, missing);
     if (isSidecar(container)) {
       sidecars = addAmounts(sidecars, requests);
       starting = maxAmounts(starting, sidecars);
@@ -56,6 +57,17 @@ export function podRequests(pod: Pod): Amounts {
   const podLevel = 'resources' in pod.spec ? (pod.spec.resources as Container['resources']) : undefined;
   if (podLevel !== undefined) total = new Map([...total, ...amountsOf({ ...podLevel.limits, ...podLevel.requests })]);
   return addAmounts(total, amountsOf(pod.spec.overhead));
+}
+
+/** What kube-scheduler counts for a container that requests neither, when it spreads the load. */
+const MISSING: Amounts = new Map([
+  ['cpu', 100],
+  ['memory', 200 * 1024 * 1024],
+]);
+
+/** The requests with cpu and memory for containers that request none. */
+export function nonZeroRequests(pod: Pod): Amounts {
+  return podRequests(pod, MISSING);
 }
 
 export interface HostPort {

@@ -1,273 +1,369 @@
-// Binds pending pods to nodes as soon as they appear; to be run once its informers are synced. filter.ts and volumes.ts
-// choose the node; this file keeps what they need (pods by node, bindings in progress) and sends the bindings. A pod
-// with unbound claims is bound after them.
+// The scheduler: takes pods from its queue, one scheduling cycle after the other, and binds them in cycles that run side by
+// side. cycle.ts and the plugins decide; this file does what follows: it assumes, binds, undoes, evicts, and records why a pod
+// has no node. To be run once its informers are synced.
 
+import { setMaxListeners } from 'node:events';
 import { isConflict, isNotFound } from '../../client/errors.ts';
-import { resourcePath } from '../../client/paths.ts';
-import { type Change, objectKey } from '../../client/store.ts';
-import type { Node, Pod } from '../../client/types.ts';
-import { WorkQueue } from '../../client/workqueue.ts';
-import { rfc3339 } from '../../lib/rfc3339.ts';
-import { sameJson } from '../../lib/same-json.ts';
-import type { Informers } from '../informers.ts';
-import type { Controller, ControllerContext } from '../runtime.ts';
-import { ANNOTATIONS, claimNamesOf, isBound } from '../storage/objects.ts';
-import { CLAIMS, patchAsRead, VOLUMES } from '../storage/write.ts';
-import { type NodeView, place } from './filter.ts';
-import { fitVolumes, podVolumes, type StorageView, type VolumeFit, type VolumeStep, volumeKey } from './volumes.ts';
+import type { Pod } from '../../client/types.ts';
+import { elapsedMs } from '../../lib/clock.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import { nextTurn } from '../../lib/turns.ts';
+import type { ControllerContext, Recorder } from '../runtime.ts';
+import { SchedulerCache } from './cache/cache.ts';
+import type { NodeInfo } from './cache/node-info.ts';
+import { type PodInfo, podInfo } from './cache/pod-info.ts';
+import { DEFAULT_SCHEDULER, DEFAULT_SETTINGS, type SchedulerSettings } from './config/model.ts';
+import { choose } from './cycle.ts';
+import { CycleState } from './framework/cycle-state.ts';
+import { type Diagnosis, fitErrorMessage, NO_NODES } from './framework/fit-error.ts';
+import type { Framework } from './framework/framework.ts';
+import type { PermitResult } from './framework/plugin.ts';
+import { makeFramework } from './framework/profile.ts';
+import { type Rejection, unschedulable } from './framework/status.ts';
+import { Nominator } from './nominator.ts';
+import { PLUGINS, type PluginRow } from './plugins/registry.ts';
+import { type Failure, PodWrites } from './pod-writes.ts';
+import { type QueuedPod, SchedulingQueue } from './queue/queue.ts';
+import { defaultSelectorFrom, isPending, type SchedulerInformers, storageView, watchSources } from './sources.ts';
+import { AssumedStorage } from './storage-assumptions.ts';
+import { VolumeWrites } from './volume-writes.ts';
 
-export const SCHEDULER_NAME = 'default-scheduler';
-/** A pod that fits nowhere is scheduled again after this long even without any change. */
-const FLUSH_UNSCHEDULABLE_MS = 300_000;
-/** Bindings under way at once. */
-const WORKERS = 16;
+/** Other work gets a turn after this long, ms. */
+const TURN_MS = 10;
 
-/** To be scheduled: pending, unbound, not gated, not deleted. */
-export function isPending(pod: Pod): boolean {
-  return (
-    (pod.spec.nodeName ?? '') === '' &&
-    pod.metadata.deletionTimestamp === undefined &&
-    (pod.spec.schedulerName ?? SCHEDULER_NAME) === SCHEDULER_NAME &&
-    (pod.spec.schedulingGates ?? []).length === 0 &&
-    !isFinished(pod)
-  );
+export interface SchedulerOptions {
+  readonly settings?: SchedulerSettings;
+  /** 0 ≤ x < 1; Math.random by default. */
+  readonly random?: () => number;
+  /** Records a profile's events; context.recorder by default. */
+  readonly recorderOf?: (profile: string) => Recorder;
+  readonly plugins?: readonly PluginRow[];
 }
 
-function isFinished(pod: Pod): boolean {
-  return pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
+/** One pod on its way through a cycle. */
+interface Cycle {
+  readonly queued: QueuedPod;
+  readonly pod: PodInfo;
+  readonly framework: Framework;
+  readonly state: CycleState;
 }
 
-/** Whether a change of a node can make room for a pod; heartbeats do not. */
-export function nodeChangeMatters(old: Node, now: Node): boolean {
-  const view = (node: Node): string =>
-    JSON.stringify([
-      node.metadata.labels,
-      node.spec?.taints,
-      node.spec?.unschedulable,
-      node.status?.allocatable,
-      node.status?.conditions?.map(({ type, status }) => [type, status]),
-    ]);
-  return view(old) !== view(now);
+/** A step's rejection of a pod that had a node already. */
+class RejectedError extends Error {
+  readonly rejection: Rejection;
+
+  constructor(rejection: Rejection) {
+    super(rejection.reasons.join(', '));
+    this.rejection = rejection;
+  }
 }
 
-type Needed = Pick<
-  Informers,
-  | 'pods'
-  | 'nodes'
-  | 'persistentVolumes'
-  | 'persistentVolumeClaims'
-  | 'storageClasses'
-  | 'csiDrivers'
-  | 'csiNodes'
-  | 'csiStorageCapacities'
->;
-
-function storageView(informers: Needed): StorageView {
-  return {
-    claim: (key) => informers.persistentVolumeClaims.get(key),
-    volume: (name) => informers.persistentVolumes.get(name),
-    volumes: () => informers.persistentVolumes.list(),
-    storageClass: (name) => informers.storageClasses.get(name),
-    csiDriver: (name) => informers.csiDrivers.get(name),
-    csiNode: (name) => informers.csiNodes.get(name),
-    capacities: () => informers.csiStorageCapacities.list(),
-  };
-}
-
-export class Scheduler implements Controller {
-  readonly name = 'scheduler';
-  readonly workers = WORKERS;
-  readonly queue: WorkQueue;
+export class Scheduler {
   readonly #context: ControllerContext;
-  readonly #informers: Needed;
-  readonly #storage: StorageView;
-  /** Node name → pods there by key, kept with the changes so that a decision need not walk all pods. */
-  readonly #byNode = new Map<string, Map<string, Pod>>();
-  /** Assumed pods: bound, but not yet in the cache, or waiting for their volumes; they count on their node already. */
-  readonly #assumed = new Map<string, { readonly pod: Pod; readonly node: string; readonly waits: boolean }>();
-  readonly #unschedulable = new Set<string>();
+  readonly #informers: SchedulerInformers;
+  readonly #settings: SchedulerSettings;
+  readonly #random: () => number;
+  readonly #recorderOf: (profile: string) => Recorder;
+  readonly #cache: SchedulerCache;
+  readonly #queue: SchedulingQueue;
+  readonly #nominator = new Nominator();
+  readonly #frameworks = new Map<string, Framework>();
+  readonly #writes: PodWrites;
+  /** Pods whose victims are being evicted. */
+  readonly #preempting = new Set<string>();
+  /** Aborts what waits when the scheduler ends. */
+  readonly #ending = new AbortController();
+  /** Where the next search for nodes begins, so that all nodes have their turn. */
+  #start = 0;
 
-  constructor(context: ControllerContext, informers: Needed) {
+  constructor(context: ControllerContext, informers: SchedulerInformers, options: SchedulerOptions = {}) {
+    // Every pod that waits for its volumes listens.
+    setMaxListeners(0, this.#ending.signal);
     this.#context = context;
     this.#informers = informers;
-    this.#storage = storageView(informers);
-    this.queue = new WorkQueue({ clock: context.clock, initialDelayMs: 100, maxDelayMs: 10_000 });
-    informers.pods.onChange((changes) => {
-      for (const change of changes) this.#podChanged(change);
-    });
-    informers.nodes.onChange((changes) => {
-      const matters = changes.some(
-        (change) =>
-          change.type === 'added' || (change.type === 'modified' && nodeChangeMatters(change.old, change.object)),
-      );
-      if (matters) this.#retryUnschedulable();
-    });
-    this.#watchStorage();
-  }
-
-  /** Claims, volumes, classes, drivers: any of them can be what a pod waits for. */
-  #watchStorage(): void {
-    const { persistentVolumes, persistentVolumeClaims, storageClasses, csiNodes, csiDrivers, csiStorageCapacities } =
-      this.#informers;
-    const retry = (changes: readonly unknown[]): void => {
-      if (changes.length > 0) this.#retryUnschedulable();
+    this.#settings = options.settings ?? DEFAULT_SETTINGS;
+    this.#random = options.random ?? Math.random;
+    this.#recorderOf = options.recorderOf ?? (() => context.recorder);
+    this.#cache = new SchedulerCache((name) => informers.namespaces.get(name)?.metadata.labels ?? {});
+    this.#writes = new PodWrites(context);
+    const handle = {
+      client: context.client,
+      storage: new AssumedStorage(storageView(informers)),
+      volumes: new VolumeWrites(context, informers.persistentVolumeClaims, this.#ending.signal),
+      preemption: {
+        budgets: () => informers.podDisruptionBudgets.list(),
+        isPreempting: (uid: string) => this.#preempting.has(uid),
+        random: this.#random,
+      },
+      defaultSelector: defaultSelectorFrom(informers),
     };
-    persistentVolumeClaims.onChange((changes) => {
-      if (changes.length === 0) return;
-      this.#retryUnschedulable();
-      const keys = new Set(changes.map((change) => objectKey(change.object)));
-      for (const [key, { pod, waits }] of this.#assumed) {
-        const { namespace } = pod.metadata;
-        if (waits && claimNamesOf(pod).some((name) => keys.has(`${namespace}/${name}`))) this.queue.add(key);
-      }
+    for (const profile of this.#settings.profiles) {
+      const framework = makeFramework(profile, options.plugins ?? PLUGINS, handle, this.#nominator);
+      this.#frameworks.set(profile.schedulerName, framework);
+    }
+    const [first] = this.#frameworks.values();
+    if (first === undefined) throw new Error('a scheduler needs a profile');
+    this.#queue = new SchedulingQueue({
+      clock: context.clock,
+      // All profiles sort alike: the configuration is refused otherwise.
+      compare: (a, b) => first.compare(a, b),
+      mayEnter: (pod) => this.#frameworkOf(pod.pod)?.preEnqueue(pod) === undefined,
+      worthRetrying: (event, { info, plugins }) => {
+        const known = this.#frameworkOf(info.pod)?.plugins;
+        if (plugins.size === 0) return true;
+        return [...plugins].some((name) => known?.get(name)?.worthRetrying?.(event, info) ?? true);
+      },
+      initialBackoffMs: this.#settings.podInitialBackoffSeconds * 1000,
+      maxBackoffMs: this.#settings.podMaxBackoffSeconds * 1000,
     });
-    persistentVolumes.onChange((changes) => {
-      retry(changes.filter((c) => c.type !== 'modified' || volumeKey(c.old) !== volumeKey(c.object)));
+    watchSources(informers, {
+      cache: this.#cache,
+      queue: this.#queue,
+      nominator: this.#nominator,
+      isPending: (pod) => this.#isPending(pod),
     });
-    for (const store of [storageClasses, csiNodes, csiDrivers, csiStorageCapacities]) store.onChange(retry);
   }
 
-  async sync(key: string): Promise<void> {
+  /** Schedules until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const stop = (): void => {
+      this.#queue.close();
+      this.#ending.abort(new Error('the scheduler ends'));
+    };
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    const { clock } = this.#context;
+    let turn = clock.monotonic();
+    for (;;) {
+      const queued = await this.#queue.take();
+      if (queued === undefined) return;
+      this.#schedule(queued);
+      if (elapsedMs(turn, clock.monotonic()) < TURN_MS) continue;
+      await nextTurn();
+      turn = clock.monotonic();
+    }
+  }
+
+  #frameworkOf(pod: Pod): Framework | undefined {
+    return this.#frameworks.get(pod.spec.schedulerName ?? DEFAULT_SCHEDULER);
+  }
+
+  #isPending(pod: Pod): boolean {
+    return isPending(pod, new Set(this.#frameworks.keys()), DEFAULT_SCHEDULER);
+  }
+
+  /** The scheduling cycle of one pod. Synchronous: nothing else changes the cache meanwhile. */
+  #schedule(queued: QueuedPod): void {
+    const { key, uid } = queued.info;
     const pod = this.#informers.pods.get(key);
-    if (pod === undefined || !isPending(pod)) return;
-    const assumed = this.#assumed.get(key);
-    if (assumed?.waits === false) return;
-    // Whatever it waited for may have changed: it is placed anew.
-    this.#assumed.delete(key);
-    const state = podVolumes(pod, this.#storage);
-    const nodes = this.#informers.nodes.size;
-    // The reason is the same for every node: reported once.
-    if (state.kind === 'blocked' && nodes > 0) {
-      await this.#reject(key, pod, `0/${nodes} nodes are available: ${state.message}.`);
+    const framework = pod && this.#frameworkOf(pod);
+    if (pod === undefined || pod.metadata.uid !== uid || framework === undefined || !this.#isPending(pod)) {
+      this.#queue.done(uid);
       return;
     }
-    const fits = new Map<string, VolumeFit>();
-    const placement = place(pod, this.#views(), (view) => {
-      const fit = fitVolumes(pod, state, view, this.#storage);
-      fits.set(view.node.metadata.name, fit);
-      return fit.reasons;
-    });
-    if (placement.kind !== 'node') {
-      await this.#reject(key, pod, placement.message);
-      return;
+    const info = pod === queued.info.pod ? queued.info : podInfo(pod);
+    const cycle: Cycle = { queued, pod: info, framework, state: new CycleState() };
+    try {
+      this.#findNode(cycle);
+    } catch (error) {
+      this.#failed(cycle, new Set(), errorFailure(error));
     }
-    const { node } = placement;
-    if (state.kind === 'claims' && state.claims.some((claim) => !isBound(claim))) {
-      this.#assumed.set(key, { pod, node, waits: true });
-      await this.#bindVolumes(key, fits.get(node)?.steps ?? [], node);
-    } else await this.#bind(key, pod, node);
   }
 
-  /** Writes what the claims' controllers act on; the claims' own changes then bring the pod back here. */
-  async #bindVolumes(key: string, steps: readonly VolumeStep[], node: string): Promise<void> {
-    const { client } = this.#context;
+  #findNode(cycle: Cycle): void {
+    const { pod, framework, state } = cycle;
+    const nodes = this.#cache.nodes.length;
+    if (nodes === 0) {
+      // What NodeName waits for is what helps: a new node.
+      this.#failed(cycle, new Set(['NodeName']), { reason: 'Unschedulable', message: NO_NODES, nominatedNode: '' });
+      return;
+    }
+    const choice = choose(framework, state, pod, this.#cache, {
+      random: this.#random,
+      start: this.#start,
+      percentageOfNodesToScore: this.#settings.percentageOfNodesToScore,
+      nominated: this.#nominator.nodeOf(pod.uid),
+    });
+    this.#start = (this.#start + choice.searched) % nodes;
+    if (choice.kind === 'none') this.#preemptFor(cycle, choice.diagnosis);
+    else this.#reserve(cycle, choice.node);
+  }
+
+  #preemptFor(cycle: Cycle, diagnosis: Diagnosis): void {
+    const { pod, framework, state } = cycle;
+    const result = framework.postFilter(state, pod, this.#cache, diagnosis.statuses);
+    const reason = 'Unschedulable';
+    if (result.kind === 'nominate') {
+      this.#nominator.set(pod, result.node);
+      const message = fitErrorMessage(diagnosis);
+      // Before the pod is parked: while its victims are evicted it is not tried again.
+      this.#evict(cycle, result.node, result.victims);
+      this.#failed(cycle, diagnosis.plugins, { reason, message, nominatedNode: result.node });
+      return;
+    }
+    if (result.clear) this.#nominator.delete(pod.uid);
+    const message = fitErrorMessage(diagnosis, result.message);
+    this.#failed(cycle, diagnosis.plugins, { reason, message, nominatedNode: result.clear ? '' : undefined });
+  }
+
+  #reserve(cycle: Cycle, node: NodeInfo): void {
+    const { pod, framework, state } = cycle;
+    const nominated = this.#nominator.nodeOf(pod.uid);
+    this.#cache.assume(pod, node.name);
+    this.#nominator.delete(pod.uid);
+    const rejection = framework.reserve(state, pod, node) ?? this.#permit(cycle, node.name);
+    if (rejection !== undefined && 'code' in rejection) {
+      if (nominated !== undefined) this.#nominator.set(pod, nominated);
+      this.#undo(cycle, node.name);
+      this.#failed(cycle, pluginsOf(rejection), {
+        reason: 'Unschedulable',
+        message: rejection.reasons.join(', '),
+        nominatedNode: undefined,
+      });
+      return;
+    }
+    void this.#bind(cycle, node.name, rejection ?? []);
+  }
+
+  /** A rejection, or what has to be waited for. */
+  #permit({ framework, state, pod }: Cycle, node: string): Rejection | readonly PermitWait[] {
+    const waits: PermitWait[] = [];
+    for (const plugin of framework.at('permit')) {
+      const result = plugin.permit?.(state, pod, node);
+      if (result?.kind === 'reject') return { ...result.rejection, plugin: plugin.name };
+      if (result?.kind === 'wait') waits.push({ plugin: plugin.name, ...result });
+    }
+    return waits;
+  }
+
+  /** The binding cycle. Never rejects. */
+  async #bind(cycle: Cycle, node: string, waits: readonly PermitWait[]): Promise<void> {
+    const { pod, framework, state } = cycle;
     try {
-      for (const step of steps) {
-        if (step.kind === 'provision') {
-          const annotations = { [ANNOTATIONS.selectedNode]: node };
-          await patchAsRead(client, CLAIMS, step.claim, { metadata: { annotations } });
-        } else {
-          const { name, namespace, uid, resourceVersion } = step.claim.metadata;
-          await patchAsRead(client, VOLUMES, step.volume, {
-            metadata: { annotations: { [ANNOTATIONS.boundByController]: 'yes' } },
-            spec: {
-              claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', name, namespace, uid, resourceVersion },
-            },
-          });
-        }
+      await Promise.all(waits.map((wait) => this.#permitted(wait)));
+      for (const plugin of framework.at('preBind')) {
+        await step('PreBind', plugin.name, () => plugin.preBind?.(state, pod, node));
+      }
+      for (const plugin of framework.at('bind')) {
+        if ((await step('Bind', plugin.name, () => plugin.bind?.(pod, node))) === true) break;
       }
     } catch (error) {
-      this.#assumed.delete(key);
-      throw error;
+      this.#bindingFailed(cycle, node, error);
+      return;
     }
+    for (const plugin of framework.at('postBind')) plugin.postBind?.(state, pod, node);
+    this.#queue.done(pod.uid);
+    const subject = { ...pod.pod, kind: 'Pod', apiVersion: 'v1' };
+    this.#recorderOf(framework.profile).event(
+      subject,
+      'Normal',
+      'Scheduled',
+      `Successfully assigned ${pod.key} to ${node}`,
+    );
   }
 
-  #views(): NodeView[] {
-    return this.#informers.nodes.list().map((node) => {
-      const pods = [...(this.#byNode.get(node.metadata.name)?.values() ?? [])];
-      for (const assumed of this.#assumed.values()) if (assumed.node === node.metadata.name) pods.push(assumed.pod);
-      return { node, pods };
+  async #permitted({ plugin, timeoutMs, allowed }: PermitWait): Promise<void> {
+    const { clock } = this.#context;
+    let cancel = (): void => undefined;
+    const late = new Promise<Rejection>((resolve) => {
+      const timer = clock.after(timeoutMs, () => resolve(unschedulable(`timeout after ${timeoutMs / 1000}s`)));
+      cancel = () => timer.cancel();
     });
+    const rejection = await Promise.race([allowed, late]).finally(() => cancel());
+    if (rejection !== undefined) throw new RejectedError({ ...rejection, plugin });
   }
 
-  async #bind(key: string, pod: Pod, node: string): Promise<void> {
-    const { name, namespace, uid } = pod.metadata;
-    this.#assumed.set(key, { pod, node, waits: false });
-    try {
-      await this.#context.client.create(resourcePath('v1', 'pods', { namespace, name, subresource: 'binding' }), {
-        apiVersion: 'v1',
-        kind: 'Binding',
-        metadata: { name, namespace, uid },
-        target: { apiVersion: 'v1', kind: 'Node', name: node },
-      });
-    } catch (error) {
-      this.#assumed.delete(key);
-      // Gone, or bound by another scheduler: the next watch event decides.
-      if (isNotFound(error) || isConflict(error)) return;
-      throw error;
+  #bindingFailed(cycle: Cycle, node: string, error: unknown): void {
+    this.#undo(cycle, node);
+    if (this.#ending.signal.aborted) {
+      this.#queue.done(cycle.pod.uid);
+      return;
     }
-    const message = `Successfully assigned ${key} to ${node}`;
-    this.#context.recorder.event({ ...pod, kind: 'Pod', apiVersion: 'v1' }, 'Normal', 'Scheduled', message);
+    const cause = error instanceof Error ? error.cause : undefined;
+    // Gone, or bound by another scheduler: the next change of it decides.
+    if (isNotFound(cause) || isConflict(cause)) {
+      this.#requeue(cycle, new Set());
+      return;
+    }
+    const rejection = error instanceof RejectedError ? error.rejection : undefined;
+    const failure =
+      rejection === undefined ? errorFailure(error) : { ...errorFailure(error), reason: 'Unschedulable' as const };
+    this.#failed(cycle, rejection === undefined ? new Set() : pluginsOf(rejection), failure);
   }
 
-  async #reject(key: string, pod: Pod, message: string): Promise<void> {
-    this.#unschedulable.add(key);
-    this.queue.addAfter(key, FLUSH_UNSCHEDULABLE_MS);
-    this.#context.recorder.event({ ...pod, kind: 'Pod', apiVersion: 'v1' }, 'Warning', 'FailedScheduling', message);
-    const known = pod.status?.conditions?.find((condition) => condition.type === 'PodScheduled');
-    if (known?.status === 'False' && known.reason === 'Unschedulable' && known.message === message) return;
-    const { name, namespace, uid } = pod.metadata;
-    const since =
-      known?.status === 'False' && known.lastTransitionTime !== undefined
-        ? known.lastTransitionTime
-        : rfc3339(this.#context.clock.now());
-    const condition = {
-      type: 'PodScheduled',
-      status: 'False',
-      reason: 'Unschedulable',
-      message,
-      lastTransitionTime: since,
+  /** The pod no longer counts on the node: its room may be what others wait for. */
+  #undo({ framework, state, pod }: Cycle, node: string): void {
+    framework.unreserve(state, pod, node);
+    if (!this.#cache.isAssumed(pod.uid)) return;
+    this.#cache.removePod(pod.uid);
+    const object = { ...pod.pod, spec: { ...pod.pod.spec, nodeName: node } };
+    this.#queue.onEvent({ resource: 'AssignedPod', action: 'delete', object });
+  }
+
+  /** The attempt has failed: the pod waits, and the API server knows why. */
+  #failed(cycle: Cycle, plugins: ReadonlySet<string>, failure: Failure): void {
+    const { pod, framework } = cycle;
+    if (failure.reason === 'SchedulerError') this.#context.log(`scheduler ${pod.key}: ${failure.message}`);
+    const current = this.#requeue(cycle, plugins);
+    if (current === undefined) return;
+    this.#writes
+      .failed(current, failure, this.#recorderOf(framework.profile))
+      .catch((error: unknown) => this.#context.log(`scheduler ${pod.key}: its status: ${errorMessage(error)}`));
+  }
+
+  /** Back into the queue, as the pod is now; undefined when it is gone or needs no node any more. */
+  #requeue({ queued, pod }: Cycle, plugins: ReadonlySet<string>): Pod | undefined {
+    const current = this.#informers.pods.get(pod.key);
+    if (current === undefined || current.metadata.uid !== pod.uid || !this.#isPending(current)) {
+      this.#queue.done(pod.uid);
+      this.#nominator.delete(pod.uid);
+      return undefined;
+    }
+    const info = current === pod.pod ? pod : podInfo(current);
+    this.#queue.failed({ ...queued, info }, plugins);
+    return current;
+  }
+
+  #evict({ pod, framework }: Cycle, node: string, victims: readonly PodInfo[]): void {
+    const recorder = this.#recorderOf(framework.profile);
+    const work = async (): Promise<void> => {
+      // They may not fit beside the pod any more: they are to look for another node.
+      const displaced = this.#nominator.on(node).filter(({ priority }) => priority < pod.priority);
+      for (const other of displaced) {
+        this.#nominator.delete(other.uid);
+        await this.#writes.clearNomination(other.pod);
+        this.#queue.activate(other.uid);
+      }
+      await Promise.all(victims.map((victim) => this.#writes.preempt(victim.pod, pod.pod, node, recorder)));
     };
-    try {
-      await this.#context.client.patch(
-        resourcePath('v1', 'pods', { namespace, name, subresource: 'status' }),
-        { metadata: { uid }, status: { conditions: [condition] } },
-        'strategic',
-      );
-    } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) throw error;
-    }
-  }
-
-  #podChanged(change: Change<Pod>): void {
-    const pod = change.object;
-    const key = objectKey(pod);
-    const before = change.type === 'modified' ? change.old : undefined;
-    if (before?.spec.nodeName !== undefined) this.#byNode.get(before.spec.nodeName)?.delete(key);
-    const node = pod.spec.nodeName ?? '';
-    const placed = change.type !== 'removed' && node !== '' && !isFinished(pod);
-    if (placed) {
-      const there = this.#byNode.get(node) ?? new Map<string, Pod>();
-      this.#byNode.set(node, there.set(key, pod));
-    } else this.#byNode.get(node)?.delete(key);
-    if (placed || change.type === 'removed') this.#assumed.delete(key);
-    if (change.type === 'removed' || !isPending(pod)) this.#unschedulable.delete(key);
-    else if (!this.#unschedulable.has(key) || specChanged(before, pod)) {
-      this.#unschedulable.delete(key);
-      this.queue.add(key);
-    }
-    // Room may have become free.
-    if (node !== '' && !placed) this.#retryUnschedulable();
-  }
-
-  #retryUnschedulable(): void {
-    const waiting = [...this.#unschedulable];
-    this.#unschedulable.clear();
-    for (const key of waiting) this.queue.add(key);
+    this.#preempting.add(pod.uid);
+    work()
+      .catch((error: unknown) => {
+        this.#context.log(`scheduler ${pod.key}: preemption on ${node}: ${errorMessage(error)}`);
+        this.#preempting.delete(pod.uid);
+        this.#queue.activate(pod.uid);
+      })
+      .finally(() => {
+        this.#preempting.delete(pod.uid);
+        this.#queue.release(pod.uid);
+      });
   }
 }
 
-/** Our own status patch must not requeue the pod; a change of its spec must. */
-function specChanged(before: Pod | undefined, now: Pod): boolean {
-  return before === undefined || !sameJson(before.spec, now.spec);
+type PermitWait = Extract<PermitResult, { kind: 'wait' }> & { readonly plugin: string };
+
+const pluginsOf = ({ plugin }: Rejection): ReadonlySet<string> => new Set(plugin === undefined ? [] : [plugin]);
+
+function errorFailure(error: unknown): Failure {
+  return { reason: 'SchedulerError', message: errorMessage(error), nominatedNode: undefined };
+}
+
+/** The error of a step says which plugin failed; its cause stays what it was. */
+async function step<T>(point: string, plugin: string, work: () => Promise<T> | undefined): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    throw new Error(`running ${point} plugin "${plugin}": ${errorMessage(error)}`, { cause });
+  }
 }

@@ -14,7 +14,6 @@ import {
   claimClass,
   claimNameOf,
   isBound,
-  isFinished,
   isOwnedBy,
   type PersistentVolume,
   type PersistentVolumeClaim,
@@ -23,7 +22,6 @@ import {
   type StorageClass,
 } from '../storage/objects.ts';
 import { findVolume, matchesLabels, reaches } from '../volume-binder/match.ts';
-import type { NodeView } from './filter.ts';
 
 /** What there is, as the scheduler's caches show it. */
 export interface StorageView {
@@ -120,17 +118,13 @@ function refused(reason: string): VolumeFit {
 }
 
 /** How the pod's volumes take to a node. */
-export function fitVolumes(pod: Pod, state: PodVolumes, node: NodeView, view: StorageView): VolumeFit {
+export function fitVolumes(state: PodVolumes, node: Node, view: StorageView): VolumeFit {
   if (state.kind === 'blocked') return refused(state.message);
   if (state.claims.length === 0) return FITS;
-  if (usedElsewhere(pod, state.claims, node)) {
-    return refused('node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode');
-  }
-  if (exceedsLimit(pod, state, node, view)) return refused('node(s) exceed max volume count');
-  if (!state.bound.every((volume) => reaches(volume, node.node))) {
+  if (!state.bound.every((volume) => reaches(volume, node))) {
     return refused('node(s) had volume node affinity conflict');
   }
-  return fitUnbound(state.unbound, node.node, view);
+  return fitUnbound(state.unbound, node, view);
 }
 
 function fitUnbound(claims: readonly PersistentVolumeClaim[], node: Node, view: StorageView): VolumeFit {
@@ -187,50 +181,6 @@ export function hasRoom(
     if (capacity.storageClassName !== storageClass.metadata.name || capacity.nodeTopology === undefined) return false;
     const limit = bytesOf(capacity.maximumVolumeSize ?? capacity.capacity);
     return limit >= size && matchesLabels(capacity.nodeTopology, node.metadata.labels);
-  });
-}
-
-/** A claim for one pod only that another one has. */
-function usedElsewhere(pod: Pod, claims: readonly PersistentVolumeClaim[], node: NodeView): boolean {
-  const exclusive = claims.filter((claim) => claim.spec?.accessModes?.includes('ReadWriteOncePod'));
-  if (exclusive.length === 0) return false;
-  return node.pods.some(
-    (other) =>
-      other.metadata.uid !== pod.metadata.uid &&
-      other.metadata.namespace === pod.metadata.namespace &&
-      !isFinished(other) &&
-      (other.spec.volumes ?? []).some((volume) =>
-        exclusive.some((claim) => claimNameOf(other, volume) === claim.metadata.name),
-      ),
-  );
-}
-
-/** The CSI volumes that a pod's claims are or will be, as "driver^handle", by driver. */
-function csiVolumes(pod: Pod, view: StorageView): [driver: string, id: string][] {
-  return (pod.spec.volumes ?? []).flatMap((volume): [string, string][] => {
-    const name = claimNameOf(pod, volume);
-    const key = `${pod.metadata.namespace}/${name}`;
-    const claim = name === undefined ? undefined : view.claim(key);
-    if (claim === undefined) return [];
-    const csi = view.volume(claim.spec?.volumeName ?? '')?.spec?.csi;
-    if (csi !== undefined) return [[csi.driver, csi.volumeHandle]];
-    const provisioner = view.storageClass(claimClass(claim) ?? '')?.provisioner;
-    return provisioner === undefined ? [] : [[provisioner, key]];
-  });
-}
-
-function exceedsLimit(pod: Pod, state: PodVolumes, { node, pods }: NodeView, view: StorageView): boolean {
-  if (state.kind === 'blocked') return false;
-  const drivers = view.csiNode(node.metadata.name)?.spec.drivers ?? [];
-  const limits = new Map(drivers.map(({ name, allocatable }) => [name, allocatable?.count]));
-  const wanted = csiVolumes(pod, view).filter(([driver]) => limits.get(driver) !== undefined);
-  if (wanted.length === 0) return false;
-  const inUse = pods.flatMap((other) => csiVolumes(other, view));
-  return wanted.some(([driver]) => {
-    const ids = new Set([...inUse, ...wanted].filter(([other]) => other === driver).map(([, id]) => id));
-    const before = new Set(inUse.filter(([other]) => other === driver).map(([, id]) => id));
-    // A pod that adds nothing to what is there already is not the one to refuse.
-    return ids.size > before.size && ids.size > (limits.get(driver) ?? Number.POSITIVE_INFINITY);
   });
 }
 

@@ -149,7 +149,9 @@ describe('a node', () => {
     });
     await makePod('flap', 'waiting');
     const event = await eventOf('flap', 'waiting', 'FailedScheduling');
-    expect(event.message).toBe(`0/1 nodes are available: 1 node(s) had untolerated taint {${taint}: }.`);
+    expect(event.message).toBe(
+      `0/1 nodes are available: 1 node(s) had untolerated taint {${taint}: }. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.`,
+    );
     health.network = { ok: true, reason: '', message: '' };
     await agent.checkNow();
     await eventually('the pod to be bound', async () => {
@@ -220,7 +222,8 @@ describe('the scheduler', () => {
     await makePod('sched', 'big', {
       containers: [{ name: 'c', image: 'busybox:stable', resources: { requests, limits: requests } }],
     });
-    const message = '0/1 nodes are available: 1 Insufficient example.com/gpu.';
+    const message =
+      '0/1 nodes are available: 1 Insufficient example.com/gpu. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.';
     expect((await eventOf('sched', 'big', 'FailedScheduling')).message).toBe(message);
     const waiting = await eventually('the condition', async () => {
       const pod = await admin.get<Pod>(podPath('sched', 'big'));

@@ -314,7 +314,7 @@ describe('a claim that waits for its first consumer', () => {
   it('keeps a second pod away from nodes that do not reach it, with the reason', async () => {
     await makePod('elsewhere', withClaim('lazy'), { nodeSelector: { 'kubernetes.io/hostname': 'n3' } });
     expect((await event('elsewhere', 'FailedScheduling')).message).toBe(
-      "0/3 nodes are available: 1 node(s) had volume node affinity conflict, 2 node(s) didn't match Pod's node affinity/selector.",
+      "0/3 nodes are available: 1 node(s) had volume node affinity conflict, 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
     );
     await admin.delete(podPath('elsewhere'), { gracePeriodSeconds: 0 });
   });

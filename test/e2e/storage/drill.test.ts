@@ -166,7 +166,9 @@ describe('a lab with a CSI driver', () => {
   test('a pod whose new volume no node has room for gets an event, and nothing is provisioned', async () => {
     await apply(lab, claim('huge', '32Ti'), shellPod('huge', FOREVER, onClaim('huge'), MOUNT));
     const event = await eventWhen(lab, 'huge', 'FailedScheduling', /free storage/);
-    expect(event.message).toBe('0/1 nodes are available: 1 node(s) did not have enough free storage.');
+    expect(event.message).toBe(
+      '0/1 nodes are available: 1 node(s) did not have enough free storage. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.',
+    );
     expect(await lab.kubectl('get', 'pvc', 'huge', '-o', 'jsonpath={.metadata.annotations}')).not.toContain('selected');
     await lab.kubectl('delete', 'pod/huge', 'pvc/huge');
     await expectNothingLeft();

@@ -17,7 +17,7 @@ describe('Scheduler', () => {
     const scheduler = new Scheduler(env.context, env.informers);
     env.informers.nodes.replace([makeNode('n', 'True')]);
     env.informers.pods.replace([]);
-    env.run(scheduler);
+    void scheduler.run(env.stop.signal);
     return env;
   }
 
@@ -68,7 +68,7 @@ describe('Scheduler', () => {
     informers.pods.upsert(makePod('a', big));
     informers.pods.upsert(makePod('b', big));
     await settle();
-    expect(client.writes.map(({ path }) => path)).toEqual([
+    expect(client.writes.map(({ path }) => path).toSorted()).toEqual([
       '/api/v1/namespaces/demo/pods/a/binding',
       '/api/v1/namespaces/demo/pods/b/status',
     ]);
@@ -107,7 +107,8 @@ describe('Scheduler', () => {
     informers.pods.upsert(makePod('first', { ...big, nodeName: 'n' }));
     informers.pods.upsert(makePod('p', big));
     await settle();
-    const message = '0/1 nodes are available: 1 Insufficient cpu.';
+    const message =
+      '0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.';
     expect(events).toEqual([`p FailedScheduling: ${message}`]);
     const condition = {
       type: 'PodScheduled',
@@ -135,9 +136,10 @@ describe('Scheduler', () => {
     expect(client.writes.at(-1)?.path).toBe('/api/v1/namespaces/demo/pods/p/binding');
   });
 
-  it('looks again when a node comes or becomes ready, and after five minutes in any case', async () => {
+  it('looks again when a node comes or loses its taint, and after five minutes in any case', async () => {
     const { client, clock, events, informers } = start();
-    informers.nodes.upsert(makeNode('n', 'False'));
+    const taints = [{ key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' }];
+    informers.nodes.upsert(makeNode('n', 'False', { taints }));
     informers.pods.upsert(makePod('p'));
     await settle();
     expect(events.length).toBe(1);
@@ -153,13 +155,18 @@ describe('Scheduler', () => {
     client.failures.push(new UnreachableError('refused', 'ECONNREFUSED'));
     informers.pods.upsert(makePod('p'));
     await settle();
-    expect(client.writes).toEqual([]);
-    await clock.advance(100);
-    expect(client.writes.length).toBe(1);
+    expect(client.writes.map(({ path }) => path)).toEqual(['/api/v1/namespaces/demo/pods/p/status']);
+    await clock.advance(1000);
+    expect(client.writes.at(-1)?.path).toBe('/api/v1/namespaces/demo/pods/p/binding');
     client.failures.push(apiError(404, 'NotFound'));
     informers.pods.upsert(makePod('q'));
+    informers.pods.remove(makePod('q'));
     await clock.advance(60_000);
-    expect([client.writes.length, events.length]).toEqual([1, 1]);
+    expect(client.writes.length).toBe(2);
+    expect(events).toEqual([
+      'p FailedScheduling: running Bind plugin "DefaultBinder": refused',
+      'p Scheduled: Successfully assigned demo/p to n',
+    ]);
   });
 });
 

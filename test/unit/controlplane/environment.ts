@@ -14,6 +14,7 @@ import type {
   ReplicationController,
   StatefulSet,
 } from '../../../controlplane/controllers/shared/objects.ts';
+
 import type { Namespace, ServiceAccount } from '../../../controlplane/informers.ts';
 import { type Controller, runController } from '../../../controlplane/runtime.ts';
 import { FakeClient } from '../../support/fake-client.ts';

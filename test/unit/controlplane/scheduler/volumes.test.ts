@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Node, Pod } from '../../../../client/types.ts';
+import { SchedulerCache } from '../../../../controlplane/scheduler/cache/cache.ts';
+import { podInfo } from '../../../../controlplane/scheduler/cache/pod-info.ts';
+import { CycleState } from '../../../../controlplane/scheduler/framework/cycle-state.ts';
+import { nodeVolumeLimits } from '../../../../controlplane/scheduler/plugins/node-volume-limits.ts';
+import { volumeRestrictions } from '../../../../controlplane/scheduler/plugins/volume-restrictions.ts';
 import { fitVolumes, podVolumes, type StorageView } from '../../../../controlplane/scheduler/volumes.ts';
 import type {
   CsiDriver,
@@ -65,12 +70,23 @@ const bound = (name: string, volume: string, spec = {}) =>
 const selected = (name: string, on: string) =>
   makeClaim(name, {}, { annotations: { 'volume.kubernetes.io/selected-node': on } });
 
-/** The result for the pod on the node: reasons, or the steps in words. */
+/** The result for the pod on the node, of the plugins in their order: reasons, or the steps in words. */
 function verdict(pod: Pod, on: Node, world: World, others: readonly Pod[] = []): string {
   const view = viewOf(world);
   const state = podVolumes(pod, view);
   if (state.kind === 'blocked') return `blocked: ${state.message}`;
-  const { reasons, steps } = fitVolumes(pod, state, { node: on, pods: others }, view);
+  const cache = new SchedulerCache(() => ({}));
+  cache.setNode(on);
+  for (const other of others) cache.setPod({ ...other, spec: { ...other.spec, nodeName: on.metadata.name } });
+  for (const plugin of [volumeRestrictions(view), nodeVolumeLimits(view)]) {
+    const cycle = new CycleState();
+    if (plugin.preFilter?.(cycle, podInfo(pod), cache).kind !== 'go') continue;
+    for (const place of cache.nodes) {
+      const rejection = plugin.filter?.(cycle, podInfo(pod), place);
+      if (rejection !== undefined) return rejection.reasons.join(', ');
+    }
+  }
+  const { reasons, steps } = fitVolumes(state, on, view);
   if (reasons.length > 0) return reasons.join(', ');
   const words = steps.map((step) =>
     step.kind === 'reserve'
@@ -265,13 +281,6 @@ describe('a pod with claims', () => {
       { claims: [bound('c', 'v', exclusive)], volumes: [makeVolume('v')] },
       'node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode',
       [podWithClaims('q', ['c'])],
-    ],
-    [
-      'gets a claim for one pod when the other has ended',
-      pod,
-      { claims: [bound('c', 'v', exclusive)], volumes: [makeVolume('v')] },
-      'fits',
-      [{ ...podWithClaims('q', ['c']), status: { phase: 'Succeeded' } }],
     ],
   ];
   it.each(cases)('%s', (_what, who, world, expected, others) => {
