@@ -13,7 +13,7 @@ import { discovery } from './discovery/index.ts';
 import type { RequestLimits } from './http/in-flight.ts';
 import { RESOURCE_KINDS } from './kinds/index.ts';
 import { RowTable } from './kinds/rows.ts';
-import type { ApiServerOptions, EtcdOptions, RunningApiServer } from './options.ts';
+import type { ApiServerOptions, EtcdOptions, Http2ServingOptions, RunningApiServer } from './options.ts';
 import { writeKubeconfig } from './pki/kubeconfig.ts';
 import type { ClientName, Pki } from './pki/types.ts';
 import { checkBody } from './schema/decode.ts';
@@ -49,6 +49,7 @@ export interface LabApiServerOptions {
   readonly auth?: AuthOptions;
   readonly audit?: AuditOptions;
   readonly limits?: Partial<RequestLimits>;
+  readonly http2?: Partial<Http2ServingOptions>;
   readonly serviceCidr?: string;
   /** A snapshot to put in the store's place before the start. */
   readonly restore?: string;
@@ -88,6 +89,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     ...(etcd === undefined ? {} : { etcd }),
     ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.limits === undefined ? {} : { limits: options.limits }),
+    ...(options.http2 === undefined ? {} : { http2: options.http2 }),
     ...(options.serviceCidr === undefined ? {} : { serviceCidr: options.serviceCidr }),
     ...(log === undefined ? {} : { log }),
     tracer: options.tracer,

@@ -26,6 +26,16 @@ export interface EtcdOptions {
   readonly prefix?: string;
 }
 
+/** kube-apiserver's --disable-http2-serving, --http2-max-streams-per-connection and --goaway-chance. */
+export interface Http2ServingOptions {
+  /** HTTP/1.1 alone is served. */
+  readonly isDisabled: boolean;
+  /** Requests of one connection that are open at a time. */
+  readonly maxStreams: number;
+  /** The fraction of requests after which the client is to connect anew (GOAWAY): 0 to 0.02. */
+  readonly goawayChance: number;
+}
+
 export interface ApiServerOptions {
   /** Directory of the certificates and keys; filled by `ensurePki` when something is missing. */
   readonly pkiDir: string;
@@ -56,6 +66,8 @@ export interface ApiServerOptions {
   /** Default: no request is recorded. */
   readonly audit?: AuditOptions;
   readonly limits?: Partial<RequestLimits>;
+  /** HTTP/2 beside HTTP/1.1. Default: served, with 100 streams, without a chance of GOAWAY. */
+  readonly http2?: Partial<Http2ServingOptions>;
   /** --service-cluster-ip-range: one IPv4 range. Default: 10.96.0.0/16. */
   readonly serviceCidr?: string;
   readonly tracer: Tracer;

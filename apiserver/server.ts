@@ -2,7 +2,6 @@
 // HTTP in http/.
 
 import { readFileSync } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:https';
 import { isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
@@ -13,7 +12,15 @@ import { ConnectionGuard } from '../lib/connection-guard.ts';
 import { type ConnectionLimits, connectionLimits } from '../lib/connection-limits.ts';
 import { openFilesLimit } from '../lib/descriptors.ts';
 import { errorMessage, isErrno, UserError } from '../lib/errors.ts';
-import { continueBody, isBodyUnread, LARGE_RESPONSE_BYTES, sendParts, sendResponse } from '../lib/finish-connection.ts';
+import {
+  continueBody,
+  endResponse,
+  isBodyUnread,
+  LARGE_RESPONSE_BYTES,
+  sendParts,
+  sendResponse,
+} from '../lib/finish-connection.ts';
+import { breakOff, type HttpRequest } from '../lib/http-message.ts';
 import { admissionOf } from './admission/create.ts';
 import { WebhookClient } from './admission/webhooks/client.ts';
 import { AggregationController } from './aggregation/controller.ts';
@@ -55,7 +62,7 @@ import { MAX_BODY_BYTES } from './limits.ts';
 import { Metrics } from './metrics.ts';
 import { serveMetrics } from './metrics-api/serve.ts';
 import { openStore } from './open-store.ts';
-import type { ApiServerOptions, RunningApiServer } from './options.ts';
+import type { ApiServerOptions, Http2ServingOptions, RunningApiServer } from './options.ts';
 import { ensurePki } from './pki/ensure.ts';
 import type { Pki } from './pki/types.ts';
 import { kindSource, PolicyStatusController } from './policy-status.ts';
@@ -70,6 +77,7 @@ import { ServiceCidrController } from './service-cidrs.ts';
 import { type ObjectStore, StoreFullError } from './storage/object-store.ts';
 
 const EMPTY = Buffer.alloc(0);
+const DEFAULT_HTTP2: Http2ServingOptions = { isDisabled: false, maxStreams: 100, goawayChance: 0 };
 /** How long a conversion webhook may take, as upstream. Seconds. */
 const CONVERSION_S = 30;
 /** A response that a kubelet sends ends after this long, as the kubelet's own connections do. ms. */
@@ -178,7 +186,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       onAuthenticated,
     };
     const handler = new Handler({ ...parts, anonymousAuth: auth.anonymousAuth });
-    const app = buildApp({ metrics, registry, pki, clientCa, handler, proxy, guard, clock });
+    const http2 = { ...DEFAULT_HTTP2, ...options.http2 };
+    const app = buildApp({ metrics, registry, pki, clientCa, handler, proxy, guard, clock, http2 });
     clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
     const port = await listen(app, address, options.port);
     const advertised = { address: reachableAddress(options), port };
@@ -221,7 +230,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       nodeMetrics?.stop();
       handler.close();
       proxy.close();
-      app.server.closeAllConnections();
+      guard.closeAll();
       await app.close();
       await snapshots?.stop();
       await audit?.close();
@@ -280,6 +289,7 @@ interface AppParts extends MeasureParts {
   readonly handler: Handler;
   readonly proxy: RequestProxy;
   readonly guard: ConnectionGuard;
+  readonly http2: Http2ServingOptions;
 }
 
 /** Of connections from now on. */
@@ -311,7 +321,7 @@ function readOption(flag: string, path: string): string {
 }
 
 function buildApp(parts: AppParts) {
-  const { pki, clientCa, handler, proxy, guard, clock } = parts;
+  const { pki, clientCa, handler, proxy, guard, clock, http2 } = parts;
   const tls = {
     ...tlsOf(pki, clientCa),
     requestCert: true,
@@ -323,6 +333,7 @@ function buildApp(parts: AppParts) {
       guard.createServer(tls, {
         request,
         upgrade: (message, socket, head) => void handleUpgrade(handler, proxy, message, socket, head, clock),
+        ...(http2.isDisabled ? {} : { http2: { maxStreams: http2.maxStreams } }),
       }),
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: true,
@@ -331,10 +342,12 @@ function buildApp(parts: AppParts) {
       void sendFailure(parts, badRequest(error.message), request, reply);
     },
   });
-  const admitted = new WeakMap<IncomingMessage, AdmittedRequest>();
+  const admitted = new WeakMap<HttpRequest, AdmittedRequest>();
   // Before any byte of a body is read.
   app.addHook('onRequest', async (request, reply) => {
     measure(parts, request.raw, reply.raw);
+    // What is under way on the connection goes on, this request as well.
+    if (http2.goawayChance > 0 && Math.random() < http2.goawayChance) guard.goAway(request.raw);
     try {
       const auditId = auditIdOf(request.raw);
       reply.raw.setHeader('Audit-Id', auditId);
@@ -402,7 +415,7 @@ function send({ clock }: AppParts, answer: Reply, request: Request, reply: Respo
   if (isLarge && request.method !== 'HEAD' && acceptsGzip(request.headers['accept-encoding'])) {
     void compressed(bytesOf(whole())).then(
       (bytes) => sendResponse(reply.raw, code, compressedHeaders(headers), bytes, clock),
-      (error: unknown) => reply.raw.destroy(error instanceof Error ? error : undefined),
+      () => breakOff(reply.raw),
     );
     return;
   }
@@ -415,7 +428,8 @@ function send({ clock }: AppParts, answer: Reply, request: Request, reply: Respo
     sendResponse(reply.raw, code, headers, bytesOf(body), clock);
     return;
   }
-  reply.raw.writeHead(code, { ...headers, 'content-length': length }).end(body);
+  reply.raw.writeHead(code, { ...headers, 'content-length': length });
+  endResponse(reply.raw, body);
 }
 
 function bytesOf(body: string | Uint8Array): Uint8Array {

@@ -1,7 +1,9 @@
 // Limits the connections of an HTTPS server: how many are open, and how long each may take for its handshake, its
 // request, its response and its authentication. Knows no paths and no callers; the server reports who has authenticated.
+// Where HTTP/2 is wanted, a connection may bring many requests at a time, and one that takes too long is reset alone.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { constants, type ServerHttp2Session } from 'node:http2';
 import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -9,6 +11,8 @@ import { TLSSocket, type TlsOptions } from 'node:tls';
 import type { Clock, MonotonicMs, Timer } from './clock.ts';
 import { type Admission, admitConnection, type ConnectionLimits } from './connection-limits.ts';
 import { errorMessage, isErrno } from './errors.ts';
+import { breakOff, type HttpRequest, type HttpResponse, socketOf, streamOf } from './http-message.ts';
+import { type Http2Options, startHttp2 } from './http2-connection.ts';
 
 /** All in ms. */
 export interface ConnectionTimeouts {
@@ -41,6 +45,8 @@ export const DEFAULT_TIMEOUTS: ConnectionTimeouts = {
 /** Requests of one connection that are under way: more than a client sends that waits for its responses. */
 const MAX_PIPELINED = 64;
 const MAX_PIPELINED_UNAUTHENTICATED = 8;
+/** A client has so long to close its side of a connection whose HTTP/2 is over, ms. */
+const CLOSE_MS = 1_000;
 /** The shortest interval between two log lines of one kind, ms. */
 const LOG_INTERVAL_MS = 60_000;
 
@@ -60,6 +66,8 @@ export interface RequestHandlers {
   readonly request: (request: IncomingMessage, response: ServerResponse) => void;
   /** Owns the socket from then on. Without it, connections that ask for an upgrade are closed. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Serves HTTP/2 as well, to clients that prefer it (ALPN). Its requests come to `request`, too, as lib/http-message.ts has them. */
+  readonly http2?: Http2Options;
 }
 
 interface Connection {
@@ -71,8 +79,14 @@ interface Connection {
   /** Ends the connection while it is unauthenticated. */
   lifetime: Timer | undefined;
   /** Of requests under way, by their response. */
-  readonly deadlines: Map<ServerResponse, Timer>;
+  readonly deadlines: Map<HttpResponse, Timer>;
+  /** Of a connection with HTTP/2. */
+  session: ServerHttp2Session | undefined;
+  /** Ends a session that has no request; then the connection, where the client leaves it open. */
+  idle: Timer | undefined;
 }
+
+const NEW_CONNECTION = { authenticated: false, lifetime: undefined, session: undefined, idle: undefined };
 
 export interface OpenConnections {
   readonly total: number;
@@ -106,8 +120,10 @@ export class ConnectionGuard {
   /** Returns an HTTPS server whose connections are limited. It does not listen yet. */
   createServer(tls: TlsOptions, handlers: RequestHandlers): Server {
     const { handshakeMs, headersMs, requestMs, idleMs, checkMs } = this.#timeouts;
+    const { http2 } = handlers;
     const server = createServer({
       ...tls,
+      ...(http2 === undefined ? {} : { ALPNProtocols: ['h2', 'http/1.1'] }),
       handshakeTimeout: handshakeMs,
       headersTimeout: Math.min(headersMs, requestMs),
       requestTimeout: requestMs,
@@ -123,7 +139,8 @@ export class ConnectionGuard {
     const { upgrade } = handlers;
     if (upgrade !== undefined) server.on('upgrade', upgrade);
     server.on('connection', (socket: Socket) => this.#accept(socket));
-    server.on('secureConnection', (socket: TLSSocket) => {
+    if (http2 !== undefined) this.#divert(server, http2);
+    server.prependListener('secureConnection', (socket: TLSSocket) => {
       if (hasVerifiedCertificate(socket)) this.authenticated(socket);
     });
     server.once('listening', () => {
@@ -141,36 +158,94 @@ export class ConnectionGuard {
     connection.authenticated = true;
   }
 
+  /** Connections of HTTP/2 go to sessions of their own; those of HTTP/1.1 where they go without it. */
+  #divert(server: Server, options: Http2Options): void {
+    const http1 = server.listeners('secureConnection');
+    server.removeAllListeners('secureConnection');
+    server.on('secureConnection', (socket: TLSSocket) => {
+      if (socket.alpnProtocol === 'h2') this.#startSession(server, socket, options);
+      else for (const serve of http1) serve.call(server, socket);
+    });
+  }
+
+  #startSession(server: Server, socket: TLSSocket, options: Http2Options): void {
+    const connection = this.#connectionOf(socket);
+    if (connection === undefined || socket.destroyed) return;
+    connection.session = startHttp2(socket, options, (request, response) => server.emit('request', request, response));
+    this.#nothingUnderWay(connection);
+  }
+
+  /** No request is under way on this connection of HTTP/2. */
+  #nothingUnderWay(connection: Connection): void {
+    const { session } = connection;
+    if (session === undefined) return;
+    const { clock } = this.#options;
+    connection.idle?.cancel();
+    if (session.closed) this.#endSession(connection, session);
+    else connection.idle = clock.after(this.#timeouts.idleMs, () => this.#endSession(connection, session));
+  }
+
+  /** What is under way may finish within CLOSE_MS. */
+  #endSession(connection: Connection, session: ServerHttp2Session): void {
+    session.close();
+    connection.idle?.cancel();
+    connection.idle = this.#options.clock.after(CLOSE_MS, () => connection.socket.destroy());
+  }
+
+  /** Tells the client of this connection of HTTP/2 to take another one for further requests (GOAWAY); open ones go on. */
+  goAway(request: HttpRequest): void {
+    this.#connectionOf(socketOf(request))?.session?.close();
+  }
+
+  /** Ends every connection, upgraded ones as well. Those of HTTP/2 may finish what is under way within CLOSE_MS. */
+  closeAll(): void {
+    for (const connection of this.#connections.values()) {
+      const { session, socket } = connection;
+      if (session === undefined || session.destroyed) socket.destroy();
+      else this.#endSession(connection, session);
+    }
+  }
+
   /** Extends the deadline of this request to `ms` from now; Infinity removes it. */
-  allowTime(response: ServerResponse, ms: number): void {
-    const connection = this.#connectionOf(response.req.socket);
+  allowTime(response: HttpResponse, ms: number): void {
+    const connection = this.#connectionOf(socketOf(response.req));
     if (connection === undefined || !connection.deadlines.has(response)) return;
     connection.deadlines.get(response)?.cancel();
     if (ms !== Number.POSITIVE_INFINITY) this.#setDeadline(connection, response, ms);
   }
 
-  #setDeadline(connection: Connection, response: ServerResponse, ms: number): void {
-    connection.deadlines.set(
-      response,
-      this.#options.clock.after(ms, () => connection.socket.destroy()),
-    );
+  #setDeadline(connection: Connection, response: HttpResponse, ms: number): void {
+    // Of HTTP/1.1 the response may have given its connection away already, when another request waits behind it.
+    const end = (): void => (streamOf(response) === undefined ? void connection.socket.destroy() : breakOff(response));
+    connection.deadlines.set(response, this.#options.clock.after(ms, end));
   }
 
-  /** False for a request of a connection that has too many under way; the connection is closed. */
-  #begin(request: IncomingMessage, response: ServerResponse): boolean {
-    const connection = this.#connectionOf(request.socket);
+  /** False for a request of a connection that has too many under way: the connection is closed, of HTTP/2 the stream reset. */
+  #begin(request: HttpRequest, response: HttpResponse): boolean {
+    const connection = this.#connectionOf(socketOf(request));
     if (connection === undefined || connection.socket.destroyed) return false;
-    const most = connection.authenticated ? MAX_PIPELINED : MAX_PIPELINED_UNAUTHENTICATED;
+    const stream = streamOf(response);
+    // How many streams there are of those who have authenticated, the session limits itself.
+    const authenticated = stream === undefined ? MAX_PIPELINED : Number.POSITIVE_INFINITY;
+    const most = connection.authenticated ? authenticated : MAX_PIPELINED_UNAUTHENTICATED;
     if (connection.deadlines.size >= most) {
-      connection.socket.destroy();
+      if (stream === undefined) connection.socket.destroy();
+      else stream.close(constants.NGHTTP2_REFUSED_STREAM);
       return false;
     }
     this.#setDeadline(connection, response, this.#timeouts.responseMs);
-    response.once('close', () => {
-      connection.deadlines.get(response)?.cancel();
-      connection.deadlines.delete(response);
-    });
+    connection.idle?.cancel();
+    response.once('close', () => this.#over(connection, response));
     return true;
+  }
+
+  #over(connection: Connection, response: HttpResponse): void {
+    const { deadlines, authenticated, session } = connection;
+    deadlines.get(response)?.cancel();
+    if (!deadlines.delete(response) || session === undefined) return;
+    // As kube-apiserver: HTTP/2 makes floods cheap, and who has not authenticated gets one request of it.
+    if (!authenticated) session.close();
+    if (deadlines.size === 0) this.#nothingUnderWay(connection);
   }
 
   #accept(socket: Socket): void {
@@ -228,7 +303,7 @@ export class ConnectionGuard {
 
   #add(accepted: Pick<Connection, 'key' | 'socket' | 'address'>): void {
     const { key, socket, address } = accepted;
-    const connection: Connection = { ...accepted, authenticated: false, lifetime: undefined, deadlines: new Map() };
+    const connection: Connection = { ...accepted, ...NEW_CONNECTION, deadlines: new Map() };
     connection.lifetime = this.#options.clock.after(this.#timeouts.unauthenticatedMs, () => socket.destroy());
     this.#connections.set(key, connection);
     this.#perAddress.set(address, (this.#perAddress.get(address) ?? 0) + 1);
@@ -242,6 +317,7 @@ export class ConnectionGuard {
   #remove(connection: Connection): void {
     if (this.#connections.get(connection.key) !== connection) return;
     this.#forgetUnauthenticated(connection);
+    connection.idle?.cancel();
     for (const deadline of connection.deadlines.values()) deadline.cancel();
     connection.deadlines.clear();
     this.#connections.delete(connection.key);

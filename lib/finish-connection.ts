@@ -1,9 +1,10 @@
 // The last response on a connection that is closed afterwards: a refused upgrade, or a request whose body is not read.
 // The client receives the response, then the connection is closed within a time that the client cannot extend.
 
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from './clock.ts';
+import { type HttpRequest, type HttpResponse, isGone, streamOf } from './http-message.ts';
 import { nextTurn } from './turns.ts';
 
 /**
@@ -42,16 +43,17 @@ export function hasBody(headers: IncomingHttpHeaders): boolean {
 }
 
 /** Whether bytes of the request's body are still to come. */
-export function isBodyUnread(request: IncomingMessage): boolean {
+export function isBodyUnread(request: HttpRequest): boolean {
   return hasBody(request.headers) && !request.complete;
 }
 
 /**
  * Sends a whole response. A request body that has not been read is not read any more: the response says
- * that the connection closes, and `lingerMs` later it does.
+ * that the connection closes, and `lingerMs` later it does. In HTTP/2 it is its stream alone that is closed (RFC 9113,
+ * section 8.1).
  */
 export function sendResponse(
-  response: ServerResponse,
+  response: HttpResponse,
   status: number,
   headers: OutgoingHttpHeaders,
   body: Uint8Array,
@@ -59,6 +61,13 @@ export function sendResponse(
   lingerMs = LINGER_MS,
 ): void {
   const { req: request } = response;
+  const stream = streamOf(response);
+  if (stream !== undefined) {
+    response.writeHead(status, { ...headers, 'content-length': body.length });
+    endResponse(response, body);
+    if (isBodyUnread(request)) stream.close();
+    return;
+  }
   if (!isBodyUnread(request)) {
     response.writeHead(status, { ...headers, 'content-length': body.length });
     endWhenFlushed(response, body);
@@ -73,6 +82,12 @@ export function sendResponse(
   response.once('close', () => timer.cancel());
 }
 
+/** Ends a response whose head is written. That of a HEAD has no body, which HTTP/2 takes for an error where it is written. */
+export function endResponse(response: HttpResponse, body: Uint8Array | string): void {
+  if (response.req.method === 'HEAD') response.end();
+  else response.end(body);
+}
+
 /** A response of this many bytes or more is more than the socket takes at once (Node's highWaterMark). */
 export const LARGE_RESPONSE_BYTES = 16 * 1024;
 
@@ -81,7 +96,7 @@ export const LARGE_RESPONSE_BYTES = 16 * 1024;
  * client that has the whole response may send its next request before Node has seen that its writes are done. Node then
  * pauses the parser of that request while more of it comes in over TLS, and closes the connection ("Parse Error: Paused").
  */
-function endWhenFlushed(response: ServerResponse, body: Uint8Array): void {
+function endWhenFlushed(response: HttpResponse, body: Uint8Array): void {
   if (body.length < LARGE_RESPONSE_BYTES || response.req.method === 'HEAD') {
     response.end(body);
     return;
@@ -96,16 +111,20 @@ function endWhenFlushed(response: ServerResponse, body: Uint8Array): void {
  * has gone.
  */
 export async function sendParts(
-  response: ServerResponse,
+  response: HttpResponse,
   status: number,
   headers: OutgoingHttpHeaders,
   parts: readonly Uint8Array[],
 ): Promise<void> {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   response.writeHead(status, { ...headers, 'content-length': length });
+  if (response.req.method === 'HEAD') {
+    response.end();
+    return;
+  }
   const closed = new Promise<void>((resolve) => response.once('close', () => resolve()));
   for (const part of parts) {
-    if (response.destroyed) return;
+    if (isGone(response)) return;
     if (response.write(part)) continue;
     const drained = new Promise<void>((resolve) => response.once('drain', () => resolve()));
     await Promise.race([drained, closed]);
@@ -116,6 +135,6 @@ export async function sendParts(
 }
 
 /** Sends "100 Continue" to a client that waits for it (Expect: 100-continue) before it sends its body. */
-export function continueBody(request: IncomingMessage, response: ServerResponse): void {
+export function continueBody(request: HttpRequest, response: HttpResponse): void {
   if (/^100-continue$/i.test(request.headers.expect ?? '')) response.writeContinue();
 }

@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import { errorMessage } from '../../lib/errors.ts';
+import { breakOff } from '../../lib/http-message.ts';
 import { setOwn } from '../../lib/own-property.ts';
 import { StatusError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -93,7 +94,7 @@ export class AggregationProxy {
     response.writeHead(upstream.statusCode ?? 502, passedOn(upstream.headers));
     response.flushHeaders();
     // One that breaks off shows to the client as a response that ends early, which is what it is.
-    upstream.on('error', () => response.destroy());
+    upstream.on('error', () => breakOff(response));
     upstream.pipe(response);
   }
 

@@ -2,9 +2,9 @@
 // what they know of it; what the policy does not want is not recorded.
 
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import type { Clock, EpochMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { type HttpRequest, socketOf } from '../../lib/http-message.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import type { Caller } from '../auth/attributes.ts';
 import { isObject } from '../patch/json-value.ts';
@@ -33,7 +33,7 @@ export interface AuditOptions {
 /** From the head of a request. */
 export interface AuditHead {
   readonly auditId: string;
-  readonly message: IncomingMessage;
+  readonly message: HttpRequest;
   readonly request: Omit<AuditedRequest, 'user'>;
   /** Of `request.resource`. */
   readonly version: string;
@@ -54,7 +54,7 @@ export interface AuditParts {
 }
 
 /** The client's id of a request, or a new one. */
-export function auditIdOf({ headers }: IncomingMessage): string {
+export function auditIdOf({ headers }: HttpRequest): string {
   const id = headers['audit-id'];
   return typeof id === 'string' && id !== '' ? id : randomUUID();
 }
@@ -226,7 +226,7 @@ export class RequestAudit {
       verb: request.verb,
       user: this.#user,
       impersonatedUser: this.#impersonated,
-      sourceIps: sourceIps(message.headers, message.socket.remoteAddress),
+      sourceIps: sourceIps(message.headers, socketOf(message).remoteAddress),
       userAgent: userAgentOf(message.headers),
       objectRef: this.#reference,
       responseStatus: this.#status,

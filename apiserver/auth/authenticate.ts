@@ -2,10 +2,10 @@
 // never anonymous; a good token counts beside a certificate that does not. Authorization is authorize.ts.
 
 import type { X509Certificate } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import { certificateTime } from '../../lib/certificate-time.ts';
 import { type EpochMs, epochMs } from '../../lib/clock.ts';
+import { type HttpRequest, socketOf } from '../../lib/http-message.ts';
 import { unauthorized } from '../errors.ts';
 import type { Caller } from './attributes.ts';
 import type { BearerTokens } from './bearer-tokens.ts';
@@ -37,8 +37,8 @@ export class Authenticator {
   }
 
   /** The caller, or undefined for one that shows no credential. `now` is epoch ms. Throws 401 for a bad credential. */
-  authenticate(request: IncomingMessage, now: EpochMs): Caller | undefined {
-    const { socket } = request;
+  authenticate(request: HttpRequest, now: EpochMs): Caller | undefined {
+    const socket = socketOf(request);
     const certified = socket instanceof TLSSocket ? this.#certificate(socket) : undefined;
     if (certified?.caller !== undefined && now <= certified.validTo) return certified.caller;
     const { authorization } = request.headers;

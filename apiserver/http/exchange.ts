@@ -1,6 +1,6 @@
 // One request and its response, as those who answer it get them. Types only.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { HttpRequest, HttpResponse } from '../../lib/http-message.ts';
 import type { Caller } from '../registry/registry.ts';
 import type { ApiRequest } from './request.ts';
 import type { Visit } from './visit.ts';
@@ -16,8 +16,8 @@ export interface AdmittedRequest {
 
 export interface Exchange {
   readonly admitted: AdmittedRequest;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
   readonly body: Uint8Array;
   /** Takes the response out of the HTTP library's hands; nothing is replied after that. */
   readonly hijack: () => void;

@@ -1,9 +1,9 @@
 // One HTTP request from the connection to the answer: who, may they, what is it, and who answers. Every failure becomes
 // a Status here. Upgraded connections take the same steps in upgrade.ts.
 
-import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../lib/errors.ts';
+import { type HttpRequest, socketOf } from '../../lib/http-message.ts';
 import type { AggregationProxy } from '../aggregation/proxy.ts';
 import { type Audit, auditIdOf } from '../audit/audit.ts';
 import type { ResponseStatus } from '../audit/event.ts';
@@ -105,7 +105,7 @@ export function warningHeaders(warnings: readonly string[]): string[] {
 export class Handler {
   readonly #parts: HandlerParts;
   readonly #watches = new Set<() => void>();
-  readonly #visits = new WeakMap<IncomingMessage, Visit>();
+  readonly #visits = new WeakMap<HttpRequest, Visit>();
 
   constructor(parts: HandlerParts) {
     this.#parts = parts;
@@ -116,7 +116,7 @@ export class Handler {
    * called before that; the visit is to be ended with the response.
    */
   async receive(
-    request: IncomingMessage,
+    request: HttpRequest,
     onVisit: (visit: Visit) => void,
     auditId = auditIdOf(request),
   ): Promise<AdmittedRequest> {
@@ -212,12 +212,12 @@ export class Handler {
   /** Who calls, by what is stored now; undefined where that is not known. Throws StatusError. */
   #identify(
     parsed: ApiRequest,
-    request: IncomingMessage,
+    request: HttpRequest,
     report: Pick<HandlerParts, 'onAuthenticated' | 'log'> & { readonly visit?: Visit },
   ): Caller | undefined {
     const { authenticator, registry, anonymousAuth } = this.#parts;
     const authenticated = authenticator.authenticate(request, registry.clock.now());
-    if (authenticated !== undefined) report.onAuthenticated(request.socket);
+    if (authenticated !== undefined) report.onAuthenticated(socketOf(request));
     const anonymous = anonymousAuth === true ? ANONYMOUS : undefined;
     const { visit } = report;
     const isPublic = anonymousAuth !== false && (anonymousAuth === true || parsed.kind === 'path');
@@ -250,7 +250,7 @@ export class Handler {
   #actingAs(
     caller: Caller,
     parsed: ApiRequest,
-    { method = 'GET', rawHeaders }: IncomingMessage,
+    { method = 'GET', rawHeaders }: HttpRequest,
     log: (line: string) => void,
   ): Caller | undefined {
     const { registry } = this.#parts;
@@ -334,7 +334,7 @@ export class Handler {
   }
 
   /** Calls `end` once the caller's access is revoked, which is checked every minute. Returns a function that stops it. */
-  #recheckAccess(parsed: ApiRequest, request: IncomingMessage, end: () => void): () => void {
+  #recheckAccess(parsed: ApiRequest, request: HttpRequest, end: () => void): () => void {
     const { clock } = this.#parts.registry;
     const silent = { onAuthenticated: () => undefined, log: () => undefined };
     const look = (): void => {
@@ -360,7 +360,7 @@ export class Handler {
     return { code, body, contentType: PLAIN, headers };
   }
 
-  #path(request: PathRequest, message: IncomingMessage): Reply {
+  #path(request: PathRequest, message: HttpRequest): Reply {
     const { path, verb, query } = request;
     if (verb !== 'get' && verb !== 'head') throw methodNotAllowed();
     const { tokens, discovery } = this.#parts;
@@ -404,7 +404,7 @@ export class Handler {
   }
 
   /** The reply to something that failed before there was a request to speak of. */
-  failure(error: unknown, message?: IncomingMessage): Promise<Reply> {
+  failure(error: unknown, message?: HttpRequest): Promise<Reply> {
     const visit = message === undefined ? undefined : this.#visits.get(message);
     return this.#failure(error, { media: 'json', as: 'object', version: 'v1', pretty: false }, [], visit);
   }

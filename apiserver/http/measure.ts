@@ -1,8 +1,8 @@
 // Counts and times one request, from its head to the end of its response. Labels are of what is served: what a client makes
 // up in a path becomes no label.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, elapsedMs } from '../../lib/clock.ts';
+import type { HttpRequest, HttpResponse } from '../../lib/http-message.ts';
 import { StatusError } from '../errors.ts';
 import { type Metrics, type RequestLabels, verbLabel } from '../metrics.ts';
 import type { Registry } from '../registry/registry.ts';
@@ -62,8 +62,8 @@ export interface MeasureParts {
 /** Counts the request as being served now, and in the totals when its response is over. */
 export function measure(
   { metrics, registry, clock }: MeasureParts,
-  { method = 'GET', url = '/' }: IncomingMessage,
-  response: ServerResponse,
+  { method = 'GET', url = '/' }: HttpRequest,
+  response: HttpResponse,
 ): void {
   const parsed = parsedOf(method, url);
   if (parsed === undefined) return;

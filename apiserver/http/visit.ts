@@ -1,16 +1,16 @@
 // What accompanies one request from its head to the end of its response: its audit record, and its place among those that
 // are served at a time.
 
-import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import { type Clock, type EpochMs, elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
+import { type HttpRequest, socketOf } from '../../lib/http-message.ts';
 import type { Audit, RequestAudit } from '../audit/audit.ts';
 import type { Attributes, Caller } from '../auth/attributes.ts';
 import type { RequestGate } from './gate.ts';
 import type { ApiRequest } from './request.ts';
 
 export interface VisitParts {
-  readonly message: IncomingMessage;
+  readonly message: HttpRequest;
   readonly parsed: ApiRequest;
   /** Of a request for a resource. */
   readonly attributes: Attributes | undefined;
@@ -102,8 +102,9 @@ export class Visit {
 }
 
 /** Upstream's words for what was tried. */
-function failedAuthentication({ headers, socket }: IncomingMessage): string {
-  const { authorization = '' } = headers;
+function failedAuthentication(message: HttpRequest): string {
+  const { authorization = '' } = message.headers;
+  const socket = socketOf(message);
   const methods = [
     ...(/^basic /i.test(authorization) ? ['basic'] : []),
     ...(/^bearer /i.test(authorization) ? ['bearer'] : []),

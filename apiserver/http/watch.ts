@@ -2,9 +2,10 @@
 // shared by all watchers that see them the same way. Decides nothing about what is seen: registry/watch.ts does.
 
 import { randomInt } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
+import { breakOff, type HttpResponse, isGone, streamOf } from '../../lib/http-message.ts';
 import { internalError, StatusError } from '../errors.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
 import type { Registry, View } from '../registry/registry.ts';
@@ -37,7 +38,7 @@ export interface WatchResponseOptions {
 export function serveWatch(
   registry: Registry,
   row: ResourceKind,
-  response: ServerResponse,
+  response: HttpResponse,
   options: WatchResponseOptions,
 ): () => void {
   const stream = new WatchStream(row, response, options);
@@ -47,8 +48,10 @@ export function serveWatch(
 
 class WatchStream implements WatchSink {
   readonly #row: ResourceKind;
-  readonly #response: ServerResponse;
+  readonly #response: HttpResponse;
   readonly #options: WatchResponseOptions;
+  /** Of HTTP/1.1. */
+  readonly #connection: Socket | undefined;
   #watch: Watch | undefined;
   #isOpen = false;
   /** What there was at the start may go out together. */
@@ -60,10 +63,11 @@ class WatchStream implements WatchSink {
   #timeout: Timer | undefined;
   #lastRead: Timer | undefined;
 
-  constructor(row: ResourceKind, response: ServerResponse, options: WatchResponseOptions) {
+  constructor(row: ResourceKind, response: HttpResponse, options: WatchResponseOptions) {
     this.#row = row;
     this.#response = response;
     this.#options = options;
+    this.#connection = streamOf(response) === undefined ? response.req.socket : undefined;
   }
 
   /** Throws StatusError. */
@@ -112,9 +116,9 @@ class WatchStream implements WatchSink {
     this.#bookmarkTimer?.cancel();
     this.#timeout?.cancel();
     const response = this.#response;
-    if (response.writableEnded || response.destroyed) return;
+    if (isGone(response)) return;
     if (response.writableLength > 0) {
-      this.#lastRead = this.#options.clock.after(LAST_READ_MS, () => response.destroy());
+      this.#lastRead = this.#options.clock.after(LAST_READ_MS, () => breakOff(response));
     }
     response.end();
   }
@@ -179,12 +183,12 @@ class WatchStream implements WatchSink {
 
   #write(bytes: Buffer | string): void {
     const response = this.#response;
-    if (response.writableEnded || response.destroyed) return;
+    if (isGone(response)) return;
     this.#open();
     response.write(bytes);
     // Node keeps the data until this turn is over, behind the response to the client that made the change, which then
     // takes the CPU. The watchers wait for this event more.
-    if (this.#isLive) response.socket?.uncork();
+    if (this.#isLive) this.#connection?.uncork();
   }
 
   #line(type: string, view: View): string {

@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream';
 import { promisify } from 'node:util';
 import { deflateRaw, gunzip, gzip, inflateRaw } from 'node:zlib';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
+import { breakOff, type HttpRequest, hostOf, socketOf, streamOf } from '../../lib/http-message.ts';
 import { readBeginning } from '../../lib/read-body.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import { badRequest, methodNotAllowed, pathNotFound, StatusError } from '../errors.ts';
@@ -67,18 +68,19 @@ function searchOf(url = ''): string {
 
 /** The headers for the backend: the client's without those of this hop and its credentials, and where the request comes from. Pure. */
 export function requestHeaders(
-  message: Pick<IncomingMessage, 'headers'>,
+  message: Pick<HttpRequest, 'headers'>,
   remote: string | undefined,
   uri: string,
 ): Headers {
   const { headers } = message;
+  const host = hostOf(headers);
   const dropped = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase());
   const kept = Object.entries(passedOn(headers)).filter(([name]) => !dropped.includes(name));
   const before = headers['x-forwarded-for'];
   const chain = [...(before === undefined ? [] : [before].flat()), ...(remote === undefined ? [] : [remote])];
   return {
     ...Object.fromEntries(kept),
-    ...(headers.host === undefined ? {} : { host: headers.host }),
+    ...(host === undefined ? {} : { host }),
     ...(chain.length === 0 ? {} : { 'x-forwarded-for': chain.join(', ') }),
     'x-forwarded-uri': uri,
   };
@@ -137,7 +139,7 @@ export class BackendProxy implements RequestProxy {
     return group === '' && subresource === 'proxy' && (resource === 'pods' || resource === 'services');
   }
 
-  #target(request: ResourceRequest, message: IncomingMessage): Target {
+  #target(request: ResourceRequest, message: Pick<HttpRequest, 'url'>): Target {
     const { resource, namespace, name, tail, path } = request;
     if (namespace === '' || name === '') throw pathNotFound();
     const locate = resource === 'pods' ? podLocation : serviceLocation;
@@ -201,14 +203,14 @@ export class BackendProxy implements RequestProxy {
     }
     const abort = new AbortController();
     response.once('close', () => abort.abort());
-    const sent = requestHeaders(message, message.socket.remoteAddress, `${target.prefix}${target.path}`);
+    const sent = requestHeaders(message, socketOf(message).remoteAddress, `${target.prefix}${target.path}`);
     const { response: upstream, upgraded } = await this.#send(target, method, sent, {
       ...(exchange.body.length === 0 ? {} : { body: exchange.body }),
       signal: abort.signal,
     });
     upgraded?.socket.destroy();
     if (upgraded !== undefined) throw badRequest('the backend upgrades a connection that did not ask for it');
-    const rewriting = { backend: hostPort(target.location), host: headers.host ?? '', prefix: target.prefix };
+    const rewriting = { backend: hostPort(target.location), host: hostOf(headers) ?? '', prefix: target.prefix };
     await answer(upstream, method, exchange, rewriting);
   }
 
@@ -216,7 +218,7 @@ export class BackendProxy implements RequestProxy {
     const target = this.#target(request, message);
     const { method = 'GET' } = message;
     const headers = {
-      ...requestHeaders(message, message.socket.remoteAddress, `${target.prefix}${target.path}`),
+      ...requestHeaders(message, socketOf(message).remoteAddress, `${target.prefix}${target.path}`),
       connection: 'Upgrade',
       upgrade: message.headers.upgrade ?? '',
     };
@@ -251,11 +253,12 @@ async function answer(
   { response, hijack }: Exchange,
   rewriting: Rewriting,
 ): Promise<void> {
-  const { statusCode = 502, statusMessage } = upstream;
+  const { statusCode = 502, statusMessage = '' } = upstream;
+  if (streamOf(response) === undefined) response.statusMessage = statusMessage;
   const headers = responseHeaders(upstream.headers, rewriting);
   hijack();
   // One that breaks off shows to the client as a response that ends early, which is what it is.
-  upstream.on('error', () => response.destroy());
+  upstream.on('error', () => breakOff(response));
   const chunks: Buffer[] = [];
   if (isPage(method, upstream)) {
     let size = 0;
@@ -267,11 +270,11 @@ async function answer(
     }
     if (size <= MAX_PAGE_BYTES) {
       const page = await rewritten(Buffer.concat(chunks), upstream.headers['content-encoding'] ?? '', rewriting);
-      response.writeHead(statusCode, statusMessage, { ...headers, 'content-length': page.length }).end(page);
+      response.writeHead(statusCode, { ...headers, 'content-length': page.length }).end(page);
       return;
     }
   }
-  response.writeHead(statusCode, statusMessage, headers);
+  response.writeHead(statusCode, headers);
   response.flushHeaders();
   for (const chunk of chunks) response.write(chunk);
   upstream.pipe(response);

@@ -1,8 +1,9 @@
 // Requests that are answered by a kubelet: pods/<name>/log, exec, attach, portforward, and nodes/<name>/proxy. Streams
 // answers through as they come, and joins upgraded connections.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { breakOff, type HttpResponse } from '../../lib/http-message.ts';
 import { setOwn } from '../../lib/own-property.ts';
 import { readBeginning } from '../../lib/read-body.ts';
 import { HEADER_PREFIX } from '../auth/impersonate.ts';
@@ -27,6 +28,8 @@ const HOP = new Set([
   'keep-alive',
   'proxy-authenticate',
   'proxy-authorization',
+  'proxy-connection',
+  'http2-settings',
   'te',
   'trailer',
   'transfer-encoding',
@@ -201,16 +204,17 @@ function streamKind(subresource: string): StreamKind {
 export function passedOn(headers: IncomingMessage['headers']): Record<string, string | string[]> {
   const result: Record<string, string | string[]> = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (value === undefined || HOP.has(name) || name.startsWith(HEADER_PREFIX)) continue;
+    // Names with a colon are those of the request line in HTTP/2.
+    if (value === undefined || HOP.has(name) || name.startsWith(HEADER_PREFIX) || name.startsWith(':')) continue;
     setOwn(result, name, value);
   }
   return result;
 }
 
 /** Bytes through as they come, for a log that is followed; either side's going ends the other. */
-function stream(upstream: IncomingMessage, response: ServerResponse): void {
+function stream(upstream: IncomingMessage, response: HttpResponse): void {
   // A kubelet that breaks off shows to the client as a response that ends early, which is what it is.
-  upstream.on('error', () => response.destroy());
+  upstream.on('error', () => breakOff(response));
   upstream.pipe(response);
 }
 

@@ -11,6 +11,7 @@ import { Tracer } from '../../lib/trace.ts';
 import { DEFAULT_ROOT, labPaths } from '../lab/paths.ts';
 import { type AuditFlags, addAuditFlags, auditOptions, limitOptions } from './apiserver-audit.ts';
 import { type AuthFlags, addAuthFlags, authOptions } from './apiserver-auth.ts';
+import { addHttp2Flags, type Http2Flags, http2Options } from './apiserver-http2.ts';
 import { snapshotCommand } from './apiserver-snapshot.ts';
 import { stopSignal } from './signals.ts';
 
@@ -21,7 +22,7 @@ export function parsePort(text: string): number {
   return port;
 }
 
-interface Flags extends AuthFlags, AuditFlags {
+interface Flags extends AuthFlags, AuditFlags, Http2Flags {
   readonly root: string;
   readonly bindAddress: string;
   readonly port: number;
@@ -138,6 +139,7 @@ export function apiserverCommand(): Command {
         auth: authOptions(flags),
         audit: auditOptions(flags),
         limits: limitOptions(flags),
+        http2: http2Options(flags),
         serviceCidr: flags.serviceClusterIpRange,
         ...(flags.encryptionProviderConfig === undefined
           ? {}
@@ -154,5 +156,6 @@ export function apiserverCommand(): Command {
     });
   addAuthFlags(command);
   addAuditFlags(command);
+  addHttp2Flags(command);
   return command;
 }

@@ -118,7 +118,10 @@ export class TestApiServer {
   }
 
   static async start(
-    options: Pick<ApiServerOptions, 'nodeAudiences' | 'admission' | 'auth' | 'audit' | 'limits' | 'serviceCidr'> = {},
+    options: Pick<
+      ApiServerOptions,
+      'nodeAudiences' | 'admission' | 'auth' | 'audit' | 'limits' | 'serviceCidr' | 'http2'
+    > = {},
   ): Promise<TestApiServer> {
     const directory = await mkdtemp(join(tmpdir(), 'nodelet-api-'));
     const clock = new ShiftedClock();

@@ -1,12 +1,15 @@
 // The guard of an HTTPS server against clients that are slow, many, or both.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ClientHttp2Stream } from 'node:http2';
 import type { Server } from 'node:https';
+import type { ConnectionOptions } from 'node:tls';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { generateKeyPair, issueCertificate } from '../../../apiserver/pki/keys.ts';
 import { type Clock, epochMs, systemClock } from '../../../lib/clock.ts';
 import { ConnectionGuard, type ConnectionTimeouts, type RequestHandlers } from '../../../lib/connection-guard.ts';
 import type { ConnectionLimits } from '../../../lib/connection-limits.ts';
+import { Http2Client } from '../../support/http2-client.ts';
 import { type Client, dial, dialPlain, openConnections } from '../../support/tls-clients.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
@@ -186,6 +189,84 @@ describe('is left alone', () => {
     expect(await long.sees('finished')).toContain('finished');
     expect(short.received).not.toContain('finished');
     long.socket.destroy();
+  });
+});
+
+describe('a connection with HTTP/2', () => {
+  const http2 = { maxStreams: 100 };
+  const connectTo = (port: number, tls: ConnectionOptions): Promise<Http2Client> =>
+    Http2Client.connect(`https://127.0.0.1:${port}`, { ca: caCert, rejectUnauthorized: false, ...tls });
+  const closing = (stream: ClientHttp2Stream): Promise<number> =>
+    new Promise((resolve) => stream.on('error', () => undefined).once('close', () => resolve(stream.rstCode ?? 0)));
+
+  test('loses a response that takes too long, and nothing else', async () => {
+    const clock = new VirtualClock();
+    const request = (message: IncomingMessage, response: ServerResponse): void => {
+      if (message.url === '/watch') made.guard.allowTime(response, Number.POSITIVE_INFINITY);
+      response.write('begun');
+    };
+    const made = await start({ timeouts: { responseMs: SHORT_MS }, handlers: { request, http2 }, clock });
+    const known = await connectTo(made.port, client);
+    const [long, short] = [await known.open('/watch'), await known.open('/')];
+    await clock.advance(SHORT_MS);
+    // INTERNAL_ERROR, as Go's server has it.
+    expect(await short.closed).toBe(2);
+    expect([long.stream.closed, known.session.closed]).toEqual([false, false]);
+    known.close();
+  });
+
+  test('ends when it is idle, whatever the client does with it, and not while a response goes on', async () => {
+    const clock = new VirtualClock();
+    let finish = (): void => undefined;
+    const request = (message: IncomingMessage, response: ServerResponse): void => {
+      if (message.url !== '/watch') return void response.end('hello');
+      made.guard.allowTime(response, Number.POSITIVE_INFINITY);
+      response.write('begun');
+      finish = () => void response.end();
+    };
+    const made = await start({ timeouts: { idleMs: SHORT_MS }, handlers: { request, http2 }, clock });
+    const known = await connectTo(made.port, client);
+    const watch = await known.open('/watch');
+    expect((await known.send('/')).body.toString()).toBe('hello');
+    await clock.advance(10 * SHORT_MS);
+    expect(known.session.closed).toBe(false);
+    finish();
+    await watch.closed;
+    const pings = setInterval(() => !known.session.closed && known.session.ping(() => undefined), 10);
+    await vi.waitFor(() => expect(clock.timers).toBeGreaterThan(0));
+    await clock.advance(SHORT_MS);
+    expect(await known.goneAway).toBe(0);
+    clearInterval(pings);
+    await known.closed;
+    await vi.waitFor(() => expect(made.guard.open.total).toBe(0));
+  });
+
+  test('that is not authenticated has few streams at a time, and ends with the first of them', async () => {
+    const responses: ServerResponse[] = [];
+    const request = (_message: IncomingMessage, response: ServerResponse): void => void responses.push(response);
+    const { port, guard } = await start({ handlers: { request, http2 } });
+    const unknown = await connectTo(port, {});
+    const streams = Array.from({ length: 12 }, (_, i) => unknown.session.request({ ':path': `/${i}` }));
+    const codes = streams.slice(8).map(closing);
+    for (const stream of streams.slice(0, 8)) stream.resume().on('error', () => undefined);
+    // REFUSED_STREAM: it was not begun, and may be sent again.
+    expect(await Promise.all(codes)).toEqual([7, 7, 7, 7]);
+    for (const response of responses) response.end('hello');
+    expect(await unknown.goneAway).toBe(0);
+    await unknown.closed;
+    await vi.waitFor(() => expect(guard.open.total).toBe(0));
+  });
+
+  test('whose client does not close its side is closed', async () => {
+    const clock = new VirtualClock();
+    const { port, guard } = await start({ timeouts: { idleMs: SHORT_MS }, handlers: { http2 }, clock });
+    const deaf = await dial(port, { ...client, ALPNProtocols: ['h2'] });
+    await vi.waitFor(() => expect(guard.open).toEqual({ total: 1, unauthenticated: 0 }));
+    await clock.advance(SHORT_MS);
+    await deaf.ended;
+    await clock.advance(1_000);
+    await vi.waitFor(async () => expect(await openConnections(port)).toBe(0));
+    deaf.socket.destroy();
   });
 });
 
