@@ -2,9 +2,9 @@
 // wait until it has not been renewed for as long as it says. `decideElection` decides; the rest reads, writes and waits.
 
 import type { Lease as CoreLease } from 'kubernetes-types/coordination/v1';
-import { sleepUnlessAborted } from '../lib/abort.ts';
 import { type Clock, type EpochMs, elapsedMs, type MonotonicMs } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
+import { repeat, retryUntilAborted, steadyPauses } from '../lib/retry.ts';
 import { rfc3339Micro } from '../lib/rfc3339.ts';
 import type { ApiClient } from './api.ts';
 import { isNotFound } from './errors.ts';
@@ -88,32 +88,35 @@ export class LeaderElector {
 
   /** Resolves once this process holds the lease, or once `signal` has aborted. */
   async acquire(signal: AbortSignal): Promise<void> {
-    const { clock, random, retryPeriodMs, name, onLeading } = this.#options;
-    // Not `retry`: that another process holds the lease is no failure.
-    while (!signal.aborted) {
-      const before = this.#observed?.lease.spec?.holderIdentity;
-      if (await this.#tryToHold(signal)) {
-        const subject = this.#subject();
-        if (before !== this.#options.identity && subject !== undefined) onLeading?.(subject);
-        this.#options.log(`${name}: this process is the leader`);
-        return;
-      }
-      await sleepUnlessAborted(clock, retryPeriodMs * (1 + random() * JITTER), signal);
-    }
+    const { clock, random, retryPeriodMs, name, log, onLeading } = this.#options;
+    const everyMs = retryPeriodMs * (1 + random() * JITTER);
+    await retryUntilAborted(
+      async () => {
+        if (!(await this.#tryToHold(signal))) throw new Error(`${name} is held by "${this.#holder}"`);
+      },
+      { clock, policy: steadyPauses(everyMs), signal },
+    );
+    if (signal.aborted) return;
+    const lease = this.#observed?.lease;
+    if (lease !== undefined) onLeading?.({ apiVersion: API, kind: 'Lease', metadata: lease.metadata });
+    log(`${name}: this process is the leader`);
   }
 
   /** Renews until `signal` aborts, then gives the lease up; throws when it could not be renewed in time, or has been taken. */
   async renew(signal: AbortSignal): Promise<void> {
-    const { clock, retryPeriodMs, renewDeadlineMs, name } = this.#options;
+    const { clock, identity, retryPeriodMs, renewDeadlineMs, name } = this.#options;
     let last = clock.monotonic();
-    while (!signal.aborted) {
-      await sleepUnlessAborted(clock, retryPeriodMs, signal);
-      if (signal.aborted) break;
-      if (await this.#tryToHold(signal)) last = clock.monotonic();
-      else if (this.#holder !== this.#options.identity || elapsedMs(last, clock.monotonic()) >= renewDeadlineMs) {
-        throw new Error(`leader election lost: ${name} is held by "${this.#holder}"`);
-      }
-    }
+    await repeat(
+      async () => {
+        if (await this.#tryToHold(signal)) last = clock.monotonic();
+        else if (this.#holder !== identity || elapsedMs(last, clock.monotonic()) >= renewDeadlineMs) {
+          if (signal.aborted) return undefined;
+          throw new Error(`leader election lost: ${name} is held by "${this.#holder}"`);
+        }
+        return undefined;
+      },
+      { clock, everyMs: retryPeriodMs, firstMs: retryPeriodMs, signal },
+    );
     await this.#release();
   }
 
@@ -169,10 +172,5 @@ export class LeaderElector {
     await client.replace(this.#path, body, { timeoutMs: this.#options.retryPeriodMs }).catch((error: unknown) => {
       log(`${name}: the lease is not given up: ${errorMessage(error)}`);
     });
-  }
-
-  #subject(): EventSubject | undefined {
-    const lease = this.#observed?.lease;
-    return lease === undefined ? undefined : { apiVersion: API, kind: 'Lease', metadata: lease.metadata };
   }
 }

@@ -34,6 +34,7 @@ const ALLOWED: ReadonlyMap<string, string> = new Map([
   ['apiserver/schema/duplicates.ts at', 'a place in a text'],
   ['apiserver/http/protobuf.ts #at', 'a place in a message'],
   ['labs/images/elf.ts at', 'a place in a file'],
+  ['cli/commands/controlplane.ts leaderElectRenewDeadline', 'a duration, by the name of its flag'],
 ]);
 
 /**

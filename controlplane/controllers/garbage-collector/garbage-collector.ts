@@ -61,7 +61,7 @@ export class GarbageCollector implements Controller {
 
   async background(signal: AbortSignal): Promise<void> {
     this.#signal = signal;
-    // Whoever waits for lists that will not come any more.
+    // Lists that keys wait for will not come any more.
     signal.addEventListener('abort', () => this.#synced.resolve(), { once: true });
     this.queue.add(DISCOVERY);
   }

@@ -29,7 +29,7 @@ export interface MetricFailure {
 }
 
 export interface Computed {
-  /** Undefined where nothing can be said. */
+  /** Undefined where the metrics that could be had are not enough. */
   readonly replicas: number | undefined;
   /** Which metric it comes from. */
   readonly metric: string;

@@ -7,6 +7,7 @@ import { resourcePath } from '../../../client/paths.ts';
 import { objectKey } from '../../../client/store.ts';
 import type { Pod } from '../../../client/types.ts';
 import { WorkQueue } from '../../../client/workqueue.ts';
+import { elapsedMs, type MonotonicMs } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
 import { sameJson } from '../../../lib/same-json.ts';
@@ -82,7 +83,7 @@ export class HorizontalPodAutoscalerController implements Controller {
   /** What each autoscaler's target selects, by key. */
   readonly #selectors = new Map<string, string>();
   #kinds: readonly DiscoveredResource[] = [];
-  #kindsReadAt = Number.NEGATIVE_INFINITY;
+  #kindsReadAt: MonotonicMs | undefined;
 
   constructor(
     context: ControllerContext,
@@ -148,7 +149,11 @@ export class HorizontalPodAutoscalerController implements Controller {
     const { client, clock } = this.#context;
     const find = () =>
       this.#kinds.find((each) => each.kind === kind && groupOf(each.apiVersion) === groupOf(apiVersion));
-    if (find() === undefined || clock.monotonic() - this.#kindsReadAt > KINDS_FOR_MS) {
+    if (
+      find() === undefined ||
+      this.#kindsReadAt === undefined ||
+      elapsedMs(this.#kindsReadAt, clock.monotonic()) > KINDS_FOR_MS
+    ) {
       this.#kinds = (await discover(client)).resources;
       this.#kindsReadAt = clock.monotonic();
     }

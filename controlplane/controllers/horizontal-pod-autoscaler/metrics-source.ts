@@ -33,7 +33,7 @@ interface MetricValueList {
 
 const MINUTE_MS = 60_000;
 
-/** "30s", "1m0s"; a minute where it is not said. */
+/** "30s", "1m0s"; a minute where there is none. */
 function windowMs(text: string | undefined): number {
   const [, minutes = '0', seconds = '0'] = /^(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?$/.exec(text ?? '') ?? [];
   const ms = (Number(minutes) * 60 + Number(seconds)) * 1000;
