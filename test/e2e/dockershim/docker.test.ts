@@ -40,7 +40,8 @@ async function output(...args: string[]): Promise<string> {
 /** What is served at a path, by way of a command that forwards a port and prints which. */
 async function throughPortForward(command: readonly string[], path: string): Promise<string> {
   const script =
-    'file=$1 path=$2; shift 2; "$@" >"$file" & for i in $(seq 600); do grep -q "^Forwarding from 127" "$file" && break; sleep 0.1; done; ' +
+    // Emptied first: the port of an earlier one is in it.
+    'file=$1 path=$2; shift 2; : >"$file"; "$@" >>"$file" & for i in $(seq 600); do grep -q "^Forwarding from 127" "$file" && break; sleep 0.1; done; ' +
     'curl -s "http://127.0.0.1:$(sed -n "s/^Forwarding from 127.0.0.1:\\([0-9]*\\).*/\\1/p" "$file" | head -1)/$path"; kill $!';
   const words = ['-c', script, 'sh', join(directory, 'forward'), path, ...command];
   return (await exec('sh', words, { timeoutMs: LIMIT_MS })).stdout;
