@@ -8,12 +8,13 @@ import type { CriClient } from '../../../agent/runtime/cri-client.ts';
 import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
 import { startLab } from '../../../cli/lab/lab.ts';
 import { runtimeSocket } from '../../../cli/lab/state.ts';
+import { execInPod } from '../../../client/exec.ts';
 import type { Container, Pod } from '../../../client/types.ts';
 import { Engine } from '../../../dockershim/engine.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { compareWithMachine, snapshotMachine } from '../../../lib/machine.ts';
 import { Tracer } from '../../../lib/trace.ts';
-import { Cluster, FOREVER } from './cluster.ts';
+import { Cluster, FOREVER, NAMESPACE } from './cluster.ts';
 import { cgroupDirectory, cgroupExists, cgroupFiles, counter, eventually, kubepodsUnits } from './machine-state.ts';
 import { checkLimits, checkOom, MEMORY_HOG, PODS_PIDS } from './pods.ts';
 import { check, compare, note } from './report.ts';
@@ -136,6 +137,9 @@ const ends = (pod: Pod): readonly string[] =>
     state?.terminated === undefined ? [] : [`${name}: ${state.terminated.reason}, ${state.terminated.exitCode}`],
   );
 
+const runs = (pod: Pod, container: string): boolean =>
+  pod.status?.containerStatuses?.some(({ name, state }) => name === container && state?.running !== undefined) === true;
+
 /**
  * Docker need not notice the end (with the systemd driver): the shim knows it all the same, of the right container, and after it
  * was killed itself.
@@ -149,12 +153,20 @@ async function checkOomKept(cluster: Cluster, cri: CriClient, engine: Engine): P
         ...{ name, image: 'busybox:stable', command: ['sh', '-c', script] },
         resources: { limits },
       });
-      const pod = await threeEnds(cluster, [
-        // First: a look at both ends at once could not tell whose the kill was.
-        container('plain', 'exit 137'),
-        container('hog', MEMORY_HOG, { memory: '24Mi', cpu: '1' }),
-        container('beside', FOREVER),
-      ]);
+      await cluster.create('three', '', undefined, {
+        restartPolicy: 'Never',
+        containers: [
+          container('plain', 'exit 137'),
+          container('hog', `until test -e /go; do sleep 1; done; ${MEMORY_HOG}`, { memory: '24Mi', cpu: '1' }),
+          container('beside', FOREVER),
+        ],
+      });
+      // One after the other: of ends at the same time nobody could tell whose the kill was.
+      await cluster.whenPod('three', 'one container less', (each) => ends(each).length === 1);
+      await cluster.whenPod('three', 'growing', (each) => runs(each, 'hog'));
+      const { access } = lab.client;
+      await execInPod(access, { namespace: NAMESPACE, pod: 'three', container: 'hog', command: ['touch', '/go'] });
+      const pod = await cluster.whenPod('three', 'two containers less', (each) => ends(each).length === 2);
       const id =
         pod.status?.containerStatuses?.find(({ name }) => name === 'hog')?.containerID?.replace(/^.*:\/\//, '') ?? '';
       const { State: state } = await engine.inspect(id);
@@ -178,9 +190,4 @@ async function checkOomKept(cluster: Cluster, cri: CriClient, engine: Engine): P
       };
     },
   );
-}
-
-async function threeEnds(cluster: Cluster, containers: readonly Container[]): Promise<Pod> {
-  await cluster.create('three', '', undefined, { restartPolicy: 'Never', containers: [...containers] });
-  return cluster.whenPod('three', 'two containers less', (pod) => ends(pod).length === 2);
 }
