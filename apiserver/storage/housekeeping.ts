@@ -31,7 +31,7 @@ export interface HousekeepingOptions {
   readonly log: (line: string) => void;
   /** The store's newest. */
   readonly revision: () => number;
-  /** Frees the file of values in an older form. */
+  /** Begins to free the file of values in an older form. */
   readonly scrub: () => void;
 }
 

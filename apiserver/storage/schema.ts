@@ -13,15 +13,15 @@ export const APPLICATION_ID = 0x6e_64_6c_74;
  * `previous` is the revision of the version that a row replaces; NULL for a new object. A deletion has no value: the
  * object's last state is the version before it. `value` is the last column, so that reading the others never loads it.
  */
-const SCHEMA = `
-  CREATE TABLE versions (
+export const VERSIONS_COLUMNS = `
     revision INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
-    type TEXT NOT NULL, previous INTEGER, value TEXT
-  );
-  CREATE TABLE objects (
+    type TEXT NOT NULL, previous INTEGER, value TEXT`;
+export const OBJECTS_COLUMNS = `
     resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, revision INTEGER NOT NULL,
-    PRIMARY KEY (resource, namespace, name)
-  ) WITHOUT ROWID;
+    PRIMARY KEY (resource, namespace, name)`;
+const SCHEMA = `
+  CREATE TABLE versions (${VERSIONS_COLUMNS});
+  CREATE TABLE objects (${OBJECTS_COLUMNS}) WITHOUT ROWID;
   CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
   CREATE TABLE room (filler BLOB);
 `;

@@ -6,7 +6,7 @@
 
 import { dirname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import { Change, type ChangeRecord, type ChangeType, lastState, parseObject } from './change.ts';
@@ -44,6 +44,9 @@ export interface StoreOptions {
   readonly encryption?: Encryption;
 }
 
+/** Between two steps of writing the file anew. */
+const SCRUB_PAUSE_MS = 10;
+
 function changeType(text: unknown): ChangeType {
   return text === 'ADDED' || text === 'DELETED' ? text : 'MODIFIED';
 }
@@ -69,6 +72,7 @@ export class Store implements ObjectStore {
   readonly encryption: Encryption | undefined;
   readonly #values: Values;
   readonly #scrubber: Scrubber;
+  #scrubTimer: Timer | undefined;
   /** Called after the file was freed of values in an older form. */
   onScrubbed: (() => void) | undefined;
   #revision: number;
@@ -110,7 +114,9 @@ export class Store implements ObjectStore {
       clock: this.#clock,
       log: this.#log,
       revision: () => this.#revision,
-      scrub: () => this.scrub(),
+      scrub: () => {
+        if (this.#scrubTimer === undefined) this.#scrubOn();
+      },
     });
     this.scrub();
     if (this.#room?.restore() === false) this.#noRoom();
@@ -311,16 +317,34 @@ export class Store implements ObjectStore {
     }
   }
 
-  /** Frees the file of values in an older form, where there are any and every object is written anew. Never throws. */
+  /**
+   * Frees the file of values in an older form, where there are any and every object is written anew, in one turn of the event
+   * loop: while nothing is served. Never throws.
+   */
   scrub(): void {
+    this.#scrubTimer?.cancel();
+    this.#scrubTimer = undefined;
+    while (this.#scrubStep());
+  }
+
+  /** The same in steps, with pauses for requests, however many these are. */
+  #scrubOn(): void {
+    this.#scrubTimer = this.#scrubStep() ? this.#clock.after(SCRUB_PAUSE_MS, () => this.#scrubOn()) : undefined;
+  }
+
+  /** Whether there is more to do. */
+  #scrubStep(): boolean {
     try {
-      if (!this.#scrubber.run()) return;
+      const state = this.#scrubber.step();
+      // What is free was free for certain, and may be taken now.
+      if (state !== 'none') this.#room?.freePages();
+      if (state !== 'done') return state === 'more';
       this.#log(`the API server's store ${this.path} was written anew: it holds nothing in the form from before`);
-      this.#room?.freePages();
       this.onScrubbed?.();
     } catch (error) {
       this.#log(`the API server's store ${this.path} could not be written anew: ${errorMessage(error)}`);
     }
+    return false;
   }
 
   /** One transaction, where there is room for it. */
@@ -406,6 +430,7 @@ export class Store implements ObjectStore {
 
   /** Trims history, moves the WAL into the file, shrinks the file, restores the reserve. Never throws. */
   maintain(): void {
+    this.scrub();
     this.#housekeeping.maintain();
   }
 
@@ -416,6 +441,7 @@ export class Store implements ObjectStore {
 
   close(): void {
     this.#housekeeping.stop();
+    this.#scrubTimer?.cancel();
     this.#listeners.clear();
     if (!this.#db.isOpen) return;
     this.scrub();

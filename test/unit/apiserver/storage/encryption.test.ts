@@ -1,7 +1,7 @@
 // Values at rest: the ciphers against known values and each other's faults, the configuration's rules, and files that are
 // searched for what must not be in them.
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -337,6 +337,98 @@ describe('a store with encryption', () => {
     const again = store(['secretbox:k=1']);
     expect(JSON.parse(again.get(place('b'))?.text ?? '')).toMatchObject({ value: value('b') });
     expect(again.since(1, '/secrets').changes.map(({ record }) => record.name)).toContain('gone');
+  });
+
+  it('that is large is freed in many short steps, between which it is read, written and trimmed', async () => {
+    const plain = store();
+    const names = Array.from({ length: 500 }, (_, i) => `n${i}`);
+    // Rows of one page and of many, and holes of all sizes.
+    const large = (name: string, round: number): string =>
+      value(name).repeat(1 + ((name.length * 7 + round * 13) % 60));
+    const write = (to: Store, name: string, round: number): void => {
+      const object = { apiVersion: 'v1', kind: 'Secret', metadata: { name }, value: large(name, round) };
+      to.put(place(name), object, to.get(place(name)));
+    };
+    const remove = (from: Store, name: string): void => {
+      const present = wanted(from.get(place(name)));
+      from.remove(place(name), JSON.parse(present.text), present);
+    };
+    for (let round = 0; round < 3; round++) for (const name of names) write(plain, name, round);
+    for (const name of names.slice(400)) remove(plain, name);
+    plain.compact(plain.revision - 700);
+    plain.close();
+
+    const clock = new VirtualClock();
+    const one = new Store(path, {
+      clock,
+      log: (line) => log.push(line),
+      encryption: encryption(['aescbc:k=1', 'identity']),
+    });
+    open.push(one);
+    for (const name of names.slice(0, 400)) write(one, name, 4);
+    await clock.advance(2_000);
+    const steps: number[] = [];
+    for (let at = 0; log.length === 0; at++) {
+      const before = process.cpuUsage();
+      await clock.advance(10);
+      const { user, system } = process.cpuUsage(before);
+      steps.push(user + system);
+      write(one, `new${at}`, at);
+      if (at % 3 === 2) remove(one, `new${at - 1}`);
+      if (at === 20) one.compact(one.revision - 300);
+    }
+    expect(log).toEqual([expect.stringContaining('was written anew')]);
+    // Of what VACUUM would do in one step: none is a large part.
+    const total = steps.reduce((sum, each) => sum + each, 0);
+    expect(steps.length).toBeGreaterThan(40);
+    expect(Math.max(...steps)).toBeLessThan(total / 4);
+    expect(showing()).toEqual([]);
+
+    const expected = names.slice(0, 400).map((name) => [name, large(name, 4)]);
+    for (let at = 0; at < steps.length; at++) {
+      if (at % 3 !== 1 || at + 1 >= steps.length) expected.push([`new${at}`, large(`new${at}`, at)]);
+    }
+    const present = (from: Store): unknown[] =>
+      Array.from(from.scan('/secrets'), ({ name, text }) => [name, JSON.parse(text).value]);
+    const sorted = expected.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1));
+    expect(present(one)).toEqual(sorted);
+    expect(one.since(one.revision - 100, '/secrets').changes).toHaveLength(100);
+    one.close();
+    expect(showing()).toEqual([]);
+    // The start checks the whole file.
+    expect(present(store(['aescbc:k=1']))).toEqual(sorted);
+  });
+
+  it('that was killed while it was freed goes on where that is due, and is as it was where it is not', async () => {
+    const plain = store();
+    for (let at = 0; at < 300; at++) put(plain, `n${at}`);
+    plain.close();
+    const clock = new VirtualClock();
+    const one = new Store(path, { clock, encryption: encryption(['aescbc:k=1', 'identity']) });
+    for (let at = 0; at < 300; at++) put(one, `n${at}`);
+    await clock.advance(2_000);
+    let copied = false;
+    for (let step = 0; step < 60 && !copied; step++) {
+      await clock.advance(10);
+      copied = readFileSync(path).includes('versions_next') || readFileSync(`${path}-wal`).includes('versions_next');
+    }
+    expect(copied).toBe(true);
+    // As a kill leaves it: the files, without what closing does.
+    const killed = join(directory, 'killed');
+    mkdirSync(killed);
+    for (const file of ['store.db', 'store.db-wal']) cpSync(join(directory, file), join(killed, file));
+    one.close();
+    const count = (from: Store): number => [...from.scan('/secrets')].length;
+    for (const providers of [
+      ['identity', 'aescbc:k=1'],
+      ['aescbc:k=1', 'identity'],
+    ]) {
+      const again = new Store(join(killed, 'store.db'), { clock, encryption: encryption(providers) });
+      put(again, 'after');
+      expect(count(again)).toBe(301);
+      again.close();
+    }
+    expect(readFileSync(join(killed, 'store.db')).includes('versions_next')).toBe(false);
   });
 
   it('whose key changes reads both, and is free of the old one after the rotation', () => {
