@@ -11,6 +11,7 @@ import { HorizontalPodAutoscalerController } from './controllers/horizontal-pod-
 import { JobController } from './controllers/job/job.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { ReplicationControllerController } from './controllers/replicationcontroller/replicationcontroller.ts';
+import { StatefulSetController } from './controllers/statefulset/statefulset.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
 import type { Informers } from './informers.ts';
 import { NamespaceController } from './namespace/namespace.ts';
@@ -96,6 +97,11 @@ export const CONTROLLERS: readonly ControllerRow[] = [
     'replicationcontroller-controller',
     'replication-controller',
     (context, informers) => new ReplicationControllerController(context, informers),
+  ),
+  row(
+    'statefulset-controller',
+    'statefulset-controller',
+    (context, informers) => new StatefulSetController(context, informers),
   ),
   row(
     'endpointslice-controller',

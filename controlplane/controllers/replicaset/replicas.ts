@@ -11,10 +11,10 @@ import type { Controller, ControllerContext } from '../../runtime.ts';
 import { claim } from '../shared/claim.ts';
 import { Expectations } from '../shared/expectations.ts';
 import { followPods } from '../shared/follow-pods.ts';
-import { controllerReference, pathOf, type Replicated, replicasOf, type WorkloadKind } from '../shared/objects.ts';
+import { pathOf, type Replicated, replicasOf, type WorkloadKind } from '../shared/objects.ts';
 import { controllerOf, OwnerIndex, selects } from '../shared/owners.ts';
 import { BURST, PodBatches } from '../shared/pod-batches.ts';
-import { isActive, nextAvailableInMs, POD, podFromTemplate } from '../shared/pods.ts';
+import { isActive, nextAvailableInMs, POD } from '../shared/pods.ts';
 import { choosePodsToDelete } from './ranking.ts';
 import { replicaSetStatus, sameStatus } from './status.ts';
 
@@ -89,11 +89,11 @@ export class ReplicasController<T extends Replicated> implements Controller {
   async #manage(set: T, active: readonly Pod[]): Promise<Error | undefined> {
     const { kind } = this.#kind;
     const missing = replicasOf(set) - active.length;
-    const body = podFromTemplate(set.spec.template ?? {}, controllerReference(kind, set));
-    const bodies = Array.from({ length: Math.min(Math.max(0, missing), BURST) }, () => body);
+    const { template = {} } = set.spec;
+    const templates = Array.from({ length: Math.min(Math.max(0, missing), BURST) }, () => template);
     const now = this.#context.clock.now();
     const surplus = missing < 0 ? choosePodsToDelete(active, this.#relatedPods(set), -missing, now) : [];
-    return await this.#batches.apply({ kind, object: set }, bodies, surplus);
+    return await this.#batches.apply({ kind, object: set }, templates, surplus);
   }
 
   /** Pods of all sets with the same controller, as their selectors find them. */

@@ -42,6 +42,16 @@ export class Expectations {
     for (const uid of deletions) outstanding.deletions.add(uid);
   }
 
+  /** As `expect`, where nothing is deleted. */
+  expectCreations(owner: string, count: number): void {
+    this.expect(owner, count, []);
+  }
+
+  /** As `expect`, where nothing is created. */
+  expectDeletions(owner: string, uids: readonly string[]): void {
+    this.expect(owner, 0, uids);
+  }
+
   /** A request made this dependent. */
   created(owner: string, uid: string): void {
     const outstanding = this.#byOwner.get(owner);

@@ -129,7 +129,7 @@ describe('slow start', () => {
 describe('expectations', () => {
   it('are met when the cache shows what was done, in whatever order answers and events come', () => {
     const expectations = new Expectations(new VirtualClock());
-    expectations.expect('o', 2, []);
+    expectations.expectCreations('o', 2);
     expectations.observedCreation('o', 'early');
     expectations.created('o', 'early');
     expectations.created('o', 'late');
@@ -143,7 +143,7 @@ describe('expectations', () => {
   it('are given up after five minutes', async () => {
     const clock = new VirtualClock();
     const expectations = new Expectations(clock);
-    expectations.expect('o', 0, ['a']);
+    expectations.expectDeletions('o', ['a']);
     await clock.advance(EXPECTATION_MS);
     expect(expectations.satisfied('o')).toBe(false);
     await clock.advance(1);
