@@ -110,6 +110,7 @@ const FILES: readonly { readonly file: string; readonly client: ClientName; read
   { file: 'kubeconfigs/scheduler.kubeconfig', client: 'scheduler', user: 'scheduler' },
   { file: 'kubeconfigs/controller-manager.kubeconfig', client: 'controller-manager', user: 'controller-manager' },
   { file: 'kubeconfigs/proxy.kubeconfig', client: 'proxy', user: 'proxy' },
+  { file: 'kubeconfigs/dns.kubeconfig', client: 'dns', user: 'dns' },
 ];
 
 /** Writes <root>/kubeconfig (admin) and <root>/kubeconfigs/*.kubeconfig. */

@@ -43,6 +43,7 @@ function clientSpecs(nodeName: string): Record<ClientName, LeafSpec> {
     scheduler: client('scheduler', 'system:kube-scheduler'),
     'controller-manager': client('controller-manager', 'system:kube-controller-manager'),
     proxy: client('proxy', 'system:kube-proxy'),
+    dns: client('dns', 'system:serviceaccount:kube-system:coredns'),
     'kubelet-client': client('apiserver-kubelet-client', 'kube-apiserver-kubelet-client', 'system:masters'),
   };
 }
@@ -182,6 +183,7 @@ export async function ensurePki(dir: string, options: PkiOptions): Promise<Pki> 
       scheduler: await leaf(specs.scheduler),
       'controller-manager': await leaf(specs['controller-manager']),
       proxy: await leaf(specs.proxy),
+      dns: await leaf(specs.dns),
       'kubelet-client': await leaf(specs['kubelet-client']),
     },
     frontProxy: { ca: proxyCa, client: await ensureLeaf(dir, proxyCa, proxyClient, options.now) },

@@ -1,0 +1,131 @@
+// The lab's DNS: the objects by which a cluster knows it, as kubeadm makes them for CoreDNS, and the bridge on whose address it
+// listens. Objects are made once; those that exist stay, since a user may have changed them.
+
+import type { ApiClient } from '../../client/api.ts';
+import { isAlreadyExists } from '../../client/errors.ts';
+import { resourcePath } from '../../client/paths.ts';
+import { exec, execOk } from '../../lib/exec.ts';
+
+const NAMESPACE = 'kube-system';
+const NAME = 'kube-dns';
+const RBAC = 'rbac.authorization.k8s.io/v1';
+/** The tenth address of the service range. */
+export const DNS_SERVICE_IP = '10.96.0.10';
+export const CLUSTER_DOMAIN = 'cluster.local';
+
+/** kubeadm's, without the five seconds for which CoreDNS lingers when it ends: a lab has one server, and none takes over from it. */
+export const COREFILE = `.:53 {
+    errors
+    health
+    ready
+    kubernetes ${CLUSTER_DOMAIN} in-addr.arpa ip6.arpa {
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
+       ttl 30
+    }
+    prometheus :9153
+    forward . /etc/resolv.conf {
+       max_concurrent 1000
+    }
+    cache 30 {
+       disable success ${CLUSTER_DOMAIN}
+       disable denial ${CLUSTER_DOMAIN}
+    }
+    loop
+    reload
+    loadbalance
+}
+`;
+
+const LABELS = { 'k8s-app': 'kube-dns', 'kubernetes.io/cluster-service': 'true', 'kubernetes.io/name': 'CoreDNS' };
+const PORTS = [
+  { name: 'dns', port: 53, protocol: 'UDP' },
+  { name: 'dns-tcp', port: 53, protocol: 'TCP' },
+  { name: 'metrics', port: 9153, protocol: 'TCP' },
+];
+const RULES = [
+  { apiGroups: [''], resources: ['endpoints', 'services', 'pods', 'namespaces'], verbs: ['list', 'watch'] },
+  { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list', 'watch'] },
+];
+/** CoreDNS has its ConfigMap as a volume; this server watches it. */
+const OWN_RULES = [
+  { apiGroups: [''], resources: ['configmaps'], resourceNames: ['coredns'], verbs: ['get', 'list', 'watch'] },
+];
+const ACCOUNT = { kind: 'ServiceAccount', name: 'coredns', namespace: NAMESPACE };
+
+interface Made {
+  readonly apiVersion: string;
+  readonly plural: string;
+  readonly object: object;
+  readonly namespaced: boolean;
+}
+
+function made(apiVersion: string, kind: string, plural: string, name: string, body: object, namespaced = true): Made {
+  const at = namespaced ? { namespace: NAMESPACE } : {};
+  const { metadata = {}, ...rest } = body as { metadata?: object };
+  return {
+    apiVersion,
+    plural,
+    namespaced,
+    object: { apiVersion, kind, metadata: { name, ...at, ...metadata }, ...rest },
+  };
+}
+
+/** `address`: where the server listens. Pure. */
+export function dnsObjects(address: string): readonly Made[] {
+  const role = (kind: string, name: string) => ({ roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name } });
+  const slice = {
+    metadata: { labels: { 'kubernetes.io/service-name': NAME, 'k8s-app': 'kube-dns' } },
+    addressType: 'IPv4',
+    endpoints: [{ addresses: [address], conditions: { ready: true } }],
+    ports: PORTS,
+  };
+  return [
+    made('v1', 'ServiceAccount', 'serviceaccounts', 'coredns', {}),
+    made(RBAC, 'ClusterRole', 'clusterroles', 'system:coredns', { rules: RULES }, false),
+    made(
+      RBAC,
+      'ClusterRoleBinding',
+      'clusterrolebindings',
+      'system:coredns',
+      { ...role('ClusterRole', 'system:coredns'), subjects: [ACCOUNT] },
+      false,
+    ),
+    made(RBAC, 'Role', 'roles', 'coredns', { rules: OWN_RULES }),
+    made(RBAC, 'RoleBinding', 'rolebindings', 'coredns', { ...role('Role', 'coredns'), subjects: [ACCOUNT] }),
+    made('v1', 'ConfigMap', 'configmaps', 'coredns', { data: { Corefile: COREFILE } }),
+    made('v1', 'Service', 'services', NAME, {
+      metadata: { labels: LABELS, annotations: { 'prometheus.io/port': '9153', 'prometheus.io/scrape': 'true' } },
+      spec: { clusterIP: DNS_SERVICE_IP, ports: PORTS },
+    }),
+    made('discovery.k8s.io/v1', 'EndpointSlice', 'endpointslices', NAME, slice),
+  ];
+}
+
+/** Makes what is not there. The slice leads to where the server listens now. */
+export async function applyDnsObjects(client: ApiClient, address: string): Promise<void> {
+  for (const { apiVersion, plural, object, namespaced } of dnsObjects(address)) {
+    const path = resourcePath(apiVersion, plural, namespaced ? { namespace: NAMESPACE } : {});
+    try {
+      await client.create(path, object);
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      if (plural === 'endpointslices') await client.patch(`${path}/${NAME}`, object, 'merge');
+    }
+  }
+}
+
+/** The first address of the pods' subnet, which the bridge has. Pure. */
+export function bridgeAddress(subnet: string): string {
+  return subnet.replace(/\.\d+\/\d+$/, '.1');
+}
+
+/** The bridge as the CNI plugin makes it with the first pod: before that, there is no address to listen on. */
+export async function makeBridge(bridge: string, subnet: string): Promise<void> {
+  if ((await exec('ip', ['link', 'show', bridge])).code !== 0) {
+    await execOk('ip', ['link', 'add', bridge, 'type', 'bridge']);
+  }
+  const prefix = subnet.slice(subnet.indexOf('/'));
+  await execOk('ip', ['address', 'replace', `${bridgeAddress(subnet)}${prefix}`, 'brd', '+', 'dev', bridge]);
+  await execOk('ip', ['link', 'set', bridge, 'up']);
+}
