@@ -61,6 +61,7 @@ export function labOptions({ proxyMode, without, nodes, zone, nodeMonitorGracePe
     ...rest,
     without,
     ...(bindAddress === undefined ? {} : { bindAddress }),
+    dns: !without.includes('dns'),
     ...(proxyMode === 'none' || without.includes('proxy') ? {} : { proxy: proxyMode }),
     ...(nodes === undefined ? {} : { nodes: { count: nodes, zones: zone } }),
     ...(nodeMonitorGracePeriod === undefined

@@ -1,6 +1,7 @@
 // The lab's configuration files as values: the CNI conflist and the KubeletConfiguration. Pure.
 
 import { stringify } from 'yaml';
+import { CLUSTER_DOMAIN } from './dns.ts';
 import type { LabPaths } from './paths.ts';
 
 export interface NetworkChoice {
@@ -43,6 +44,8 @@ export interface KubeletChoice {
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
   /** Where CRI is served; containerd's by default. */
   readonly runtimeSocket?: string;
+  /** The server in the resolv.conf of pods; none by default: they have the node's. */
+  readonly clusterDNS?: string | undefined;
   /** Fields over the lab's own. */
   readonly more?: Readonly<Record<string, unknown>>;
 }
@@ -62,7 +65,8 @@ export function renderKubeletConfiguration(paths: LabPaths, choice: KubeletChoic
     cgroupDriver: choice.cgroupDriver ?? 'cgroupfs',
     cgroupRoot: paths.cgroupRoot,
     podLogsDir: paths.podLogsDir,
-    clusterDomain: 'cluster.local',
+    clusterDomain: CLUSTER_DOMAIN,
+    ...(choice.clusterDNS === undefined ? {} : { clusterDNS: [choice.clusterDNS] }),
     failSwapOn: false,
     // Images are built here or come from one registry: nothing is gained by pulling them one by one.
     serializeImagePulls: false,

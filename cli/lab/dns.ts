@@ -1,16 +1,27 @@
 // The lab's DNS: the objects by which a cluster knows it, as kubeadm makes them for CoreDNS, and the bridge on whose address it
 // listens. Objects are made once; those that exist stay, since a user may have changed them.
 
-import type { ApiClient } from '../../client/api.ts';
-import { isAlreadyExists } from '../../client/errors.ts';
+import { connect } from 'node:net';
+import { DEFAULT_SERVICE_CIDR, dnsServiceAddress } from '../../apiserver/kinds/services/ranges.ts';
+import { ApiClient } from '../../client/api.ts';
+import { isAlreadyExists, isForbidden, isNotFound, isTransient } from '../../client/errors.ts';
+import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { resourcePath } from '../../client/paths.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { exec, execOk } from '../../lib/exec.ts';
+import { poll, retry, steadyPauses } from '../../lib/retry.ts';
+import { Tracer } from '../../lib/trace.ts';
+import { type NodesState, planRange } from './node/plan.ts';
+import type { DnsState } from './state.ts';
 
 const NAMESPACE = 'kube-system';
 const NAME = 'kube-dns';
+const DNS_PORT = 53;
+/** Between two tries to reach the API server, and two to reach DNS. ms */
+const AGAIN_MS = 200;
+const LOOK_MS = 50;
+const ANSWERS_MS = 20_000;
 const RBAC = 'rbac.authorization.k8s.io/v1';
-/** The tenth address of the service range. */
-export const DNS_SERVICE_IP = '10.96.0.10';
 export const CLUSTER_DOMAIN = 'cluster.local';
 
 /** kubeadm's, without the five seconds for which CoreDNS lingers when it ends: a lab has one server, and none takes over from it. */
@@ -71,8 +82,8 @@ function made(apiVersion: string, kind: string, plural: string, name: string, bo
   };
 }
 
-/** `address`: where the server listens. Pure. */
-export function dnsObjects(address: string): readonly Made[] {
+/** Pure. */
+export function dnsObjects({ address, serviceIP }: Pick<DnsState, 'address' | 'serviceIP'>): readonly Made[] {
   const role = (kind: string, name: string) => ({ roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name } });
   const slice = {
     metadata: { labels: { 'kubernetes.io/service-name': NAME, 'k8s-app': 'kube-dns' } },
@@ -96,15 +107,18 @@ export function dnsObjects(address: string): readonly Made[] {
     made('v1', 'ConfigMap', 'configmaps', 'coredns', { data: { Corefile: COREFILE } }),
     made('v1', 'Service', 'services', NAME, {
       metadata: { labels: LABELS, annotations: { 'prometheus.io/port': '9153', 'prometheus.io/scrape': 'true' } },
-      spec: { clusterIP: DNS_SERVICE_IP, ports: PORTS },
+      spec: { clusterIP: serviceIP, ports: PORTS },
     }),
     made('discovery.k8s.io/v1', 'EndpointSlice', 'endpointslices', NAME, slice),
   ];
 }
 
 /** Makes what is not there. The slice leads to where the server listens now. */
-export async function applyDnsObjects(client: ApiClient, address: string): Promise<void> {
-  for (const { apiVersion, plural, object, namespaced } of dnsObjects(address)) {
+export async function applyDnsObjects(
+  client: ApiClient,
+  dns: Pick<DnsState, 'address' | 'serviceIP'>,
+): Promise<void> {
+  for (const { apiVersion, plural, object, namespaced } of dnsObjects(dns)) {
     const path = resourcePath(apiVersion, plural, namespaced ? { namespace: NAMESPACE } : {});
     try {
       await client.create(path, object);
@@ -113,6 +127,50 @@ export async function applyDnsObjects(client: ApiClient, address: string): Promi
       if (plural === 'endpointslices') await client.patch(`${path}/${NAME}`, object, 'merge');
     }
   }
+}
+
+/** `applyDnsObjects`, once the API server answers. Rejects with what it refuses. */
+export async function applyWhenServed(
+  kubeconfig: string,
+  dns: DnsState,
+  options: { readonly clock: Clock; readonly limitMs: number; readonly signal: AbortSignal },
+): Promise<void> {
+  const access = await loadKubeconfig(kubeconfig);
+  const client = new ApiClient(access, { tracer: new Tracer(), clock: options.clock, userAgent: 'nodelet-up' });
+  try {
+    await retry(() => applyDnsObjects(client, dns), {
+      ...options,
+      policy: steadyPauses(AGAIN_MS),
+      // Namespaces and roles are made when the server has started.
+      mends: (error) => isTransient(error) || isNotFound(error) || isForbidden(error),
+    });
+  } finally {
+    client.close();
+  }
+}
+
+/** Whether the server accepts connections, within some seconds: its Corefile is a user's. */
+export function answersAt(
+  host: string,
+  options: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<boolean> {
+  const look = (): Promise<boolean> =>
+    new Promise((resolve) => {
+      const socket = connect({ host, port: DNS_PORT });
+      socket.once('connect', () => {
+        socket.destroy();
+        resolve(true);
+      });
+      socket.once('error', () => resolve(false));
+    });
+  return poll(look, { ...options, everyMs: LOOK_MS, limitMs: ANSWERS_MS });
+}
+
+/** Where the lab's DNS listens, and what pods have in their resolv.conf: the Service, where a proxy leads from there. Pure. */
+export function dnsState(subnet: string, nodes: NodesState | undefined, hasProxy: boolean): DnsState {
+  const address = nodes === undefined ? bridgeAddress(subnet) : planRange(nodes.range).gateway;
+  const serviceIP = dnsServiceAddress(nodes?.serviceRange ?? DEFAULT_SERVICE_CIDR);
+  return { address, server: hasProxy ? serviceIP : address, serviceIP };
 }
 
 /** The first address of the pods' subnet, which the bridge has. Pure. */

@@ -46,6 +46,7 @@ export async function writeIdentities(
     { path: kubeconfigs.scheduler, user: 'scheduler', client: pki.clients.scheduler },
     { path: kubeconfigs.controllerManager, user: 'controller-manager', client: pki.clients['controller-manager'] },
     { path: kubeconfigs.proxy, user: 'proxy', client: pki.clients.proxy },
+    { path: kubeconfigs.dns, user: 'dns', client: pki.clients.dns },
   ];
   for (const { path, user, client } of identities) {
     const own = user === 'agent' ? (agent.server ?? server) : server;

@@ -17,6 +17,7 @@ import { cleanLab, labContainerdPaths } from './clean.ts';
 import { topCgroup } from './clean-cgroups.ts';
 import { containerdReady, containerdVersion, criReady, type Snapshotter, spawnContainerd } from './containerd.ts';
 import { applyCsiObjects, STORAGE_CLASSES } from './csi.ts';
+import { answersAt, applyWhenServed, makeBridge } from './dns.ts';
 import { dockerdProgram, loadIntoDocker } from './docker.ts';
 import { clearEarlierDemo, leftoverLines } from './earlier.ts';
 import { type ServerAddress, serverAddress, serverUrl, writeIdentities } from './identities.ts';
@@ -34,6 +35,7 @@ import {
   apiserverProgram,
   controlplaneProgram,
   csiDriverProgram,
+  dnsProgram,
   dockershimProgram,
   hasControlplane,
   proxyProgram,
@@ -175,7 +177,8 @@ class Lab implements RunningLab {
     }
     if (state.csi !== undefined) await launcher.launchProgram('csi-driver', csiDriverProgram(this.paths, state));
     this.#importing = this.#importImages(snapshotter, AbortSignal.any([signal, this.#over.signal]));
-    await Promise.all([this.#importing, this.#nodeReady(state, signal)]);
+    if (state.dns !== undefined) await makeBridge(this.paths.bridge, state.subnet);
+    await Promise.all([this.#importing, this.#nodeReady(state, signal), this.#startDns(state, signal)]);
   }
 
   /** The machine has the control plane, and each node a network namespace. */
@@ -201,7 +204,17 @@ class Lab implements RunningLab {
     await nodes.makeBridge();
     await this.#startServer(state, address);
     await this.#startControlplane(state);
-    await nodes.start(AbortSignal.any([signal, this.#over.signal]));
+    const starting = AbortSignal.any([signal, this.#over.signal]);
+    await Promise.all([nodes.start(starting), this.#startDns(state, starting)]);
+  }
+
+  async #startDns(state: LabState, signal: AbortSignal): Promise<void> {
+    if (state.dns === undefined) return;
+    await applyWhenServed(this.paths.kubeconfig, state.dns, { clock: this.#clock, limitMs: READY_MS, signal });
+    await this.#launcher.launchProgram('dns', dnsProgram(this.paths, state));
+    if (await answersAt(state.dns.address, { clock: this.#clock, signal })) {
+      this.#say(`DNS answers at ${state.dns.server}`);
+    } else this.#say(`DNS does not answer yet: see ${this.paths.logFile('dns')}`);
   }
 
   async #startServer(state: LabState, address: ServerAddress): Promise<void> {
@@ -312,7 +325,7 @@ class Lab implements RunningLab {
     }
     await this.#launcher.release();
     await this.#nodes?.leave();
-    await this.#launcher.stop('agent', 'proxy', 'csi-driver', 'controlplane', 'apiserver');
+    await this.#launcher.stop('agent', 'proxy', 'dns', 'csi-driver', 'controlplane', 'apiserver');
     this.#client?.close();
     const problems = await cleanLab({ paths: this.paths, clock, keep });
     await this.#root.lock.release();

@@ -26,6 +26,7 @@ export async function writeMachineFiles(
     clientCAFile: pki.ca.certPath,
     cgroupDriver: state.cgroupDriver ?? 'cgroupfs',
     runtimeSocket: runtimeSocket(paths, state),
+    clusterDNS: state.dns?.server,
     more: kubeletConfiguration,
   };
   await writeFileAtomic(paths.kubeletConfig, renderKubeletConfiguration(paths, kubelet));

@@ -31,7 +31,7 @@ export interface LabOptions {
   readonly apiserverFlags?: readonly string[];
   /** More flags for `nodelet controlplane`. */
   readonly controlplaneFlags?: readonly string[];
-  /** Of the control plane, what is not started. The proxy is left out by `proxy`. */
+  /** Of the control plane, what is not started. The proxy and DNS are left out by `proxy` and `dns`. */
   readonly without?: readonly LabPart[];
   /** Several nodes, each with a network namespace and a containerd of its own; absent: the machine is the one node. */
   readonly nodes?: NodesOptions;
@@ -52,6 +52,8 @@ export interface LabOptions {
   readonly proxy?: 'iptables' | 'nftables';
   /** More flags for `nodelet proxy`. */
   readonly proxyFlags?: readonly string[];
+  /** Whether the lab has a DNS server, which pods use. Default: none, and they use the node's. */
+  readonly dns?: boolean;
   /** Pauses before a process that has ended is started again. Default: 250 ms, doubling, at most 10 s. */
   readonly restart?: BackoffPolicy;
   /** A snapshot of the API server's objects that takes the place of its store before anything starts. */

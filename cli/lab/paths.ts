@@ -11,11 +11,11 @@ export const DEFAULT_ROOT = '/var/lib/nodelet';
 
 /** The processes of a lab, in the order in which they start. */
 export const LAB_PROCESSES = ['containerd', 'apiserver', 'controlplane', 'agent'] as const;
-/** The proxy runs unless it was left out, the driver only in a lab that was started with --csi, the others in one with --runtime docker. */
-export type LabProcess = (typeof LAB_PROCESSES)[number] | 'proxy' | 'csi-driver' | 'dockerd' | 'dockershim';
+/** The proxy and DNS run unless they were left out, the driver only in a lab that was started with --csi, the others in one with --runtime docker. */
+export type LabProcess = (typeof LAB_PROCESSES)[number] | 'proxy' | 'dns' | 'csi-driver' | 'dockerd' | 'dockershim';
 
 /** Parts that may be left out, for others in their place. */
-export const LAB_PARTS = ['controllers', 'scheduler', 'proxy'] as const;
+export const LAB_PARTS = ['controllers', 'scheduler', 'proxy', 'dns'] as const;
 export type LabPart = (typeof LAB_PARTS)[number];
 
 /** Of a lab; and of each node of a lab with several, below the lab's root. */
@@ -42,6 +42,7 @@ export interface LabPaths {
     readonly scheduler: string;
     readonly controllerManager: string;
     readonly proxy: string;
+    readonly dns: string;
   };
   readonly storeFile: string;
   readonly containerd: {
@@ -154,6 +155,7 @@ export function layout(place: Place): LabPaths {
       scheduler: at('kubeconfigs', 'scheduler.kubeconfig'),
       controllerManager: at('kubeconfigs', 'controller-manager.kubeconfig'),
       proxy: at('kubeconfigs', 'proxy.kubeconfig'),
+      dns: at('kubeconfigs', 'dns.kubeconfig'),
     },
     storeFile: at('apiserver', 'store.db'),
     containerd: {

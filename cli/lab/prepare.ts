@@ -8,6 +8,7 @@ import { SHARED_DIRECTORIES } from '../../lib/machine.ts';
 import { choosePort, chooseSubnet, claimSubnet, usedSubnets, usualPort } from './allocate.ts';
 import { otherClaims, writeClaim } from './claims.ts';
 import { cgroupDirectories, topCgroup } from './clean-cgroups.ts';
+import { dnsState } from './dns.ts';
 import type { MarkerFile } from './marker.ts';
 import { chooseRange, firstNodes, type NodesState, nodesCgroup } from './node/plan.ts';
 import type { LabOptions, NodesOptions } from './options.ts';
@@ -67,6 +68,7 @@ export async function prepareLab(preparing: Preparing): Promise<LabState> {
     ...csi,
     ...(proxy === undefined ? {} : { proxy }),
     ...(nodes === undefined ? {} : { nodes }),
+    ...(options.dns === true ? { dns: dnsState(subnet, nodes, (proxy ?? (nodes && options.proxy)) !== undefined) } : {}),
     firewall,
     madeDirectories,
   };

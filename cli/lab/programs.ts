@@ -77,6 +77,11 @@ export function proxyProgram(paths: LabPaths, state: LabState, more: readonly st
   );
 }
 
+export function dnsProgram(paths: LabPaths, { dns }: LabState): Program {
+  if (dns === undefined) throw new Error('the lab has no DNS server');
+  return nodelet('dns', ...['--kubeconfig', paths.kubeconfigs.dns], ...['--bind-address', dns.address]);
+}
+
 export function dockershimProgram(paths: LabPaths, state: LabState): Program {
   const { cni, docker } = paths;
   const agentRunsCni = state.network === 'agent';

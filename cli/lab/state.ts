@@ -7,6 +7,13 @@ import { UserError } from '../../lib/errors.ts';
 import type { NodesState } from './node/plan.ts';
 import type { LabPaths } from './paths.ts';
 
+export interface DnsState {
+  readonly address: string;
+  readonly server: string;
+  /** Of the Service. */
+  readonly serviceIP: string;
+}
+
 export interface LabState {
   readonly version: 1;
   readonly nodeName: string;
@@ -29,6 +36,8 @@ export interface LabState {
   };
   /** The lab has several nodes, each with a network namespace of its own. Absent: the machine is the one node. */
   readonly nodes?: NodesState;
+  /** The lab has a DNS server at `address`, and pods' resolv.conf has `server`. Absent: it has none. */
+  readonly dns?: DnsState;
   /** The firewall as it was when the lab started, or the first of those that were up then. */
   readonly firewall: FirewallSnapshot;
   /** Directories outside the root that were not there before; they go when they are empty and no other lab is up. */

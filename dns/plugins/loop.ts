@@ -12,7 +12,7 @@ export interface LoopDetector {
   /** "123.456.zone". */
   readonly name: string;
   readonly plugin: (next: Handler) => Handler;
-  /** From now on questions are not looked at. */
+  /** From now on questions are not counted. */
   off(): void;
   reset(): void;
 }

@@ -30,7 +30,7 @@ function openUdp(address: string, port: number, shared: Shared): Promise<UdpSock
   socket.on('message', (bytes, from) => {
     const client = { transport: 'udp', address: from.address, port: from.port } as const;
     void shared.answerer.answer(bytes, client).then((reply) => {
-      // A client that is gone, or has no way back: nobody to answer, and none of the others' concern.
+      // A client that is gone, or to which there is no way back, is none of the others' concern.
       if (reply !== undefined && isOpen) socket.send(reply, from.port, from.address, () => undefined);
     });
   });

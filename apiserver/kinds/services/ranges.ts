@@ -36,9 +36,18 @@ export function serviceRange(cidr: string): ServiceRange | undefined {
 
 /** The address of the service `kubernetes`. */
 export function firstServiceAddress(cidr: string): string {
+  return addressIn(cidr, 0n);
+}
+
+/** The tenth address, which is usual for the cluster's DNS. */
+export function dnsServiceAddress(cidr: string): string {
+  return addressIn(cidr, 9n);
+}
+
+function addressIn(cidr: string, place: bigint): string {
   const range = serviceRange(cidr);
   if (range === undefined) throw new RangeError(`${cidr} is no range of addresses`);
-  return addressText(range.first, range.family);
+  return addressText(range.first + place, range.family);
 }
 
 export function inRange({ family, first, last }: ServiceRange, text: string): boolean {

@@ -51,6 +51,7 @@ export class LabWithNodes {
         rangePlan: planRange(range),
         ...{ server, pki, client, clock, say, inTurn },
         list: (node) => this.#list(node),
+        clusterDNS: state.dns?.server,
         options: options.options,
       },
       serviceRange,

@@ -59,6 +59,8 @@ export interface NodeContext {
   readonly list: (node: LabPaths) => Promise<void>;
   /** One import of images after the other: the first one fills the cache for the rest. */
   readonly inTurn: (work: () => Promise<void>) => Promise<void>;
+  /** The server in pods' resolv.conf; undefined: the machine's. */
+  readonly clusterDNS: string | undefined;
   readonly options: Pick<
     LabOptions,
     'proxy' | 'proxyFlags' | 'agentFlags' | 'kubeletConfiguration' | 'images' | 'restart'
@@ -209,7 +211,7 @@ export class LabNode {
 
   async #writeFiles(): Promise<Snapshotter> {
     const { plan } = this;
-    const { lab, server, pki, clock, options, list } = this.#context;
+    const { lab, server, pki, clock, options, list, clusterDNS } = this.#context;
     const { paths } = plan;
     const directories: readonly (readonly [string, number])[] = [
       [paths.root, 0o755],
@@ -228,7 +230,8 @@ export class LabNode {
     await kubeconfig(paths.kubeconfigs.proxy, 'proxy', pki.clients.proxy);
     const network = { subnet: plan.podCIDR, forwardDrops: false, routed: true };
     await writeFileAtomic(paths.cni.conflist, renderConflist(paths, network));
-    const kubelet = { port: KUBELET_PORT, clientCAFile: pki.ca.certPath, more: options.kubeletConfiguration ?? {} };
+    const { kubeletConfiguration: more = {} } = options;
+    const kubelet = { port: KUBELET_PORT, clientCAFile: pki.ca.certPath, clusterDNS, more };
     await writeFileAtomic(paths.kubeletConfig, renderKubeletConfiguration(paths, kubelet));
     return writeContainerdConfig({
       paths: labContainerdPaths(paths),

@@ -36,6 +36,7 @@ describe('ensurePki', () => {
       scheduler: ['CN=system:kube-scheduler'],
       'controller-manager': ['CN=system:kube-controller-manager'],
       proxy: ['CN=system:kube-proxy'],
+      dns: ['CN=system:serviceaccount:kube-system:coredns'],
       'kubelet-client': ['O=system:masters', 'CN=kube-apiserver-kubelet-client'],
     });
     for (const { cert } of [pki.serving, ...Object.values(pki.clients)]) {
@@ -51,7 +52,7 @@ describe('ensurePki', () => {
     const dir = directory();
     await ensure(dir);
     const keys = readdirSync(dir).filter((name) => name.endsWith('.key'));
-    expect(keys.length).toBe(11);
+    expect(keys.length).toBe(12);
     expect(keys.map((name) => (statSync(join(dir, name)).mode & 0o777).toString(8))).toEqual(keys.map(() => '600'));
   });
 
