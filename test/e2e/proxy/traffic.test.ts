@@ -17,6 +17,7 @@ import { type ExecResult, exec, execOk } from '../../../lib/exec.ts';
 import { poll } from '../../../lib/retry.ts';
 import { removeProxyRules } from '../../../proxy/iptables/iptables.ts';
 import { apply, eventually, FOREVER, isReady, podPath, shellPod } from '../agent/harness.ts';
+import { describeDnsFromPods } from '../dns/from-pods.ts';
 import { type PrivateLab, startLab } from '../support/lab.ts';
 
 const NAMESPACE = 'proxied';
@@ -36,7 +37,8 @@ const slicesOf = async (name: string): Promise<readonly EndpointSlice[]> => {
   return (await lab.client.list<EndpointSlice>(path, query)).items;
 };
 const server = (name: string, app = 'web'): object => {
-  const pod = shellPod(name, SERVER, { hostname: name }) as { metadata: object };
+  // As a StatefulSet's pods: the Service `headless` has a name for each.
+  const pod = shellPod(name, SERVER, { hostname: name, subdomain: 'headless' }) as { metadata: object };
   return { ...pod, metadata: { ...pod.metadata, namespace: NAMESPACE, labels: { app } } };
 };
 const portOf = async (name: string): Promise<ServicePort> => {
@@ -99,7 +101,7 @@ async function stopProxy(): Promise<void> {
 }
 
 beforeAll(async () => {
-  lab = await startLab({ proxy: 'iptables', proxyFlags: ['--sync-period', '60m'] });
+  lab = await startLab({ proxy: 'iptables', proxyFlags: ['--sync-period', '60m'], dns: true });
   expect(lab.lines.join('\n')).not.toContain('Services are not forwarded');
   await lab.kubectl('create', 'namespace', NAMESPACE);
   await eventually('the service account', async () =>
@@ -143,6 +145,8 @@ test('the commands of docs/services.md work as they are written', async () => {
   const { code, stdout, stderr } = await exec('bash', ['-euo', 'pipefail', '-c', script], { timeoutMs: 200_000 });
   expect(code, `${stdout}\n${stderr}`).toBe(0);
 });
+
+describeDnsFromPods(() => lab, NAMESPACE);
 
 describe.each(['iptables', 'nftables'] as const)('%s', (mode) => {
   beforeAll(async () => {

@@ -1,0 +1,85 @@
+// DNS as pods of a lab use it: their resolv.conf, busybox's nslookup, names of Services, endpoints and others. These tests are part of a
+// file that has a lab with a proxy (test/e2e/proxy/traffic.test.ts).
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { COREFILE, DNS_SERVICE_IP } from '../../../cli/lab/dns.ts';
+import { resourcePath } from '../../../client/paths.ts';
+import type { Service } from '../../../client/types.ts';
+import { eventually } from '../agent/harness.ts';
+import { answerFor } from '../explain/answers.ts';
+import type { TestLab } from '../support/lab.ts';
+import { freePort } from '../support/ports.ts';
+import { LOCAL, Upstream } from './support.ts';
+
+const CONFIG_MAP = resourcePath('v1', 'configmaps', { namespace: 'kube-system', name: 'coredns' });
+
+/** There: pod `client`; pods `one` and `two` behind Services `web` and, with their names, `headless`. */
+export function describeDnsFromPods(lab: () => TestLab, namespace: string): void {
+  const inPod = async (...command: readonly string[]): Promise<string> => {
+    const { stdout, stderr } = await lab().tryKubectl(['-n', namespace, 'exec', 'client', '--', ...command]);
+    return `${stdout}${stderr}`;
+  };
+  const lookup = (name: string, type = 'a'): Promise<string> => inPod('nslookup', `-type=${type}`, name);
+  const configure = (forward: string): Promise<unknown> => {
+    const Corefile = COREFILE.replace('/etc/resolv.conf', forward).replace('cache 30', 'cache 1');
+    return lab().client.patch(CONFIG_MAP, { data: { Corefile } }, 'merge');
+  };
+  const finds = (name: string, expected: RegExp): Promise<true> =>
+    eventually(`${name}: ${expected}`, async () => (expected.test(await lookup(name)) ? true : undefined));
+
+  describe('DNS from pods', () => {
+    let upstream: Upstream;
+    let gone: number;
+    beforeAll(async () => {
+      upstream = await Upstream.start();
+      upstream.says = (name) => ({ answers: [{ type: 'A', name, ttl: 1, data: '192.0.2.77' }] });
+      gone = await freePort();
+    });
+    afterAll(() => upstream?.close());
+
+    test('resolv.conf is the kubelet’s of a cluster with DNS', async () => {
+      const lines = (await inPod('cat', '/etc/resolv.conf')).trim().split('\n');
+      const [search = '', nameserver, options] = lines;
+      const domains = [`${namespace}.svc.cluster.local`, 'svc.cluster.local', 'cluster.local'];
+      expect(search.split(' ').slice(0, 4)).toEqual(['search', ...domains]);
+      expect([nameserver, options]).toEqual([`nameserver ${DNS_SERVICE_IP}`, 'options ndots:5']);
+    });
+
+    test('nslookup of Services, of endpoints by their names, and of addresses', async () => {
+      const kubernetes = await lookup('kubernetes.default.svc.cluster.local');
+      expect(kubernetes).toMatch(/Server:\s+10\.96\.0\.10/);
+      expect(kubernetes).toMatch(/Name:\s+kubernetes\.default\.svc\.cluster\.local\s+Address: 10\.96\.0\.1\n/);
+      expect(await inPod('nslookup', 'kubernetes.default.svc.cluster.local')).toContain('Address: 10.96.0.1\n');
+      const ip = (name: string): Promise<string> =>
+        lab().kubectl('-n', namespace, 'get', 'pod', name, '-o', 'jsonpath={.status.podIP}');
+      const [one, two] = await Promise.all([ip('one'), ip('two')]);
+      const headless = `headless.${namespace}.svc.cluster.local`;
+      await finds(`one.${headless}`, new RegExp(`Address: ${one}\n`));
+      const all = await lookup(headless);
+      for (const address of [one, two]) expect(all).toContain(`Address: ${address}\n`);
+      expect(await inPod('nslookup', DNS_SERVICE_IP)).toContain('name = kube-dns.kube-system.svc.cluster.local');
+      expect(await inPod('nslookup', '-type=srv', `_80-8080._tcp.${headless}`)).toContain(`one.${headless}`);
+      expect(await inPod('wget', '-q', '-O-', 'http://web/')).toMatch(/^(one|two)\n$/);
+    });
+
+    test('names of others, and an ExternalName, by the upstream; SERVFAIL without one; each after a change of the Corefile', async () => {
+      const external = { type: 'ExternalName', externalName: 'www.upstream.test' };
+      const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'out' }, spec: external };
+      await lab().client.create<Service>(resourcePath('v1', 'services', { namespace }), service as Service);
+      await configure(`${LOCAL}:${upstream.port}`);
+      await finds('anything.upstream.test', /Address: 192\.0\.2\.77\n/);
+      const alias = await lookup(`out.${namespace}.svc.cluster.local`);
+      expect(alias).toContain('canonical name = www.upstream.test');
+      expect(alias).toContain('Address: 192.0.2.77\n');
+      await configure(`${LOCAL}:${gone}`);
+      await finds('other.upstream.test', /SERVFAIL/);
+      expect(await lookup('kubernetes.default.svc.cluster.local')).toContain('Address: 10.96.0.1\n');
+    });
+
+    test('explain finds the name in DNS from the pod', async () => {
+      const { fine } = await answerFor(lab(), 'service', `${namespace}/web`, { from: `${namespace}/client` });
+      const found = new RegExp(`web\\.${namespace}\\.svc\\.cluster\\.local is 10\\.96\\.\\S+, by 10\\.96\\.0\\.10`);
+      expect(fine.join('\n')).toMatch(found);
+    });
+  });
+}
