@@ -114,10 +114,7 @@ export function dnsObjects({ address, serviceIP }: Pick<DnsState, 'address' | 's
 }
 
 /** Makes what is not there. The slice leads to where the server listens now. */
-export async function applyDnsObjects(
-  client: ApiClient,
-  dns: Pick<DnsState, 'address' | 'serviceIP'>,
-): Promise<void> {
+export async function applyDnsObjects(client: ApiClient, dns: Pick<DnsState, 'address' | 'serviceIP'>): Promise<void> {
   for (const { apiVersion, plural, object, namespaced } of dnsObjects(dns)) {
     const path = resourcePath(apiVersion, plural, namespaced ? { namespace: NAMESPACE } : {});
     try {

@@ -68,7 +68,9 @@ export async function prepareLab(preparing: Preparing): Promise<LabState> {
     ...csi,
     ...(proxy === undefined ? {} : { proxy }),
     ...(nodes === undefined ? {} : { nodes }),
-    ...(options.dns === true ? { dns: dnsState(subnet, nodes, (proxy ?? (nodes && options.proxy)) !== undefined) } : {}),
+    ...(options.dns === true
+      ? { dns: dnsState(subnet, nodes, (proxy ?? (nodes && options.proxy)) !== undefined) }
+      : {}),
     firewall,
     madeDirectories,
   };

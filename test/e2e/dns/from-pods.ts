@@ -2,7 +2,7 @@
 // file that has a lab with a proxy (test/e2e/proxy/traffic.test.ts).
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { COREFILE, DNS_SERVICE_IP } from '../../../cli/lab/dns.ts';
+import { COREFILE } from '../../../cli/lab/dns.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import type { Service } from '../../../client/types.ts';
 import { eventually } from '../agent/harness.ts';
@@ -42,7 +42,7 @@ export function describeDnsFromPods(lab: () => TestLab, namespace: string): void
       const [search = '', nameserver, options] = lines;
       const domains = [`${namespace}.svc.cluster.local`, 'svc.cluster.local', 'cluster.local'];
       expect(search.split(' ').slice(0, 4)).toEqual(['search', ...domains]);
-      expect([nameserver, options]).toEqual([`nameserver ${DNS_SERVICE_IP}`, 'options ndots:5']);
+      expect([nameserver, options]).toEqual([`nameserver 10.96.0.10`, 'options ndots:5']);
     });
 
     test('nslookup of Services, of endpoints by their names, and of addresses', async () => {
@@ -57,7 +57,7 @@ export function describeDnsFromPods(lab: () => TestLab, namespace: string): void
       await finds(`one.${headless}`, new RegExp(`Address: ${one}\n`));
       const all = await lookup(headless);
       for (const address of [one, two]) expect(all).toContain(`Address: ${address}\n`);
-      expect(await inPod('nslookup', DNS_SERVICE_IP)).toContain('name = kube-dns.kube-system.svc.cluster.local');
+      expect(await inPod('nslookup', '10.96.0.10')).toContain('name = kube-dns.kube-system.svc.cluster.local');
       expect(await inPod('nslookup', '-type=srv', `_80-8080._tcp.${headless}`)).toContain(`one.${headless}`);
       expect(await inPod('wget', '-q', '-O-', 'http://web/')).toMatch(/^(one|two)\n$/);
     });

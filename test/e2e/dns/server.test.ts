@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { decode, encode } from 'dns-packet';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { applyDnsObjects, COREFILE, DNS_SERVICE_IP } from '../../../cli/lab/dns.ts';
+import { applyDnsObjects, COREFILE } from '../../../cli/lab/dns.ts';
 import { ApiClient } from '../../../client/api.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import { runDns } from '../../../dns/main.ts';
@@ -90,7 +90,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'nodelet-dns-'));
   [api, upstream, second] = await Promise.all([TestApiServer.start(), Upstream.start(), Upstream.start()]);
   admin = new ApiClient(access(api.admin), { tracer: new Tracer(), clock: systemClock, userAgent: 'test' });
-  await applyDnsObjects(admin, LOCAL_SLICE);
+  await applyDnsObjects(admin, { address: LOCAL_SLICE, serviceIP: SERVICE_IP });
   const services = resourcePath('v1', 'services', { namespace: 'default' });
   const service = (name: string, spec: object) => ({ apiVersion: 'v1', kind: 'Service', metadata: { name }, spec });
   await admin.create(services, service('web', { clusterIP: '10.96.0.50', ports: [{ name: 'http', port: 80 }] }));
@@ -98,6 +98,7 @@ beforeAll(async () => {
 });
 /** Slices have no loopback addresses. */
 const LOCAL_SLICE = '192.0.2.53';
+const SERVICE_IP = '10.96.0.10';
 
 afterEach(async () => {
   await Promise.all(running.splice(0).map((server) => server.stop()));
@@ -128,7 +129,7 @@ test('the lab’s Corefile: names of the cluster, others forwarded, a change of 
   expect(await ask(port, WEB, 'A', 'tcp')).toBe('NOERROR A 10.96.0.50');
   expect(await ask(port, 'kubernetes.default.svc.cluster.local')).toBe('NOERROR A 10.96.0.1');
   expect(await ask(port, '10.0.96.10.in-addr.arpa', 'PTR')).toBe('NOERROR PTR kube-dns.kube-system.svc.cluster.local');
-  expect(await ask(port, 'kube-dns.kube-system.svc.cluster.local')).toBe(`NOERROR A ${DNS_SERVICE_IP}`);
+  expect(await ask(port, 'kube-dns.kube-system.svc.cluster.local')).toBe(`NOERROR A ${SERVICE_IP}`);
   expect(await ask(port, 'out.default.svc.cluster.local')).toBe('NOERROR CNAME www.example.com A 192.0.2.1');
   expect(await ask(port, 'example.com')).toBe('NOERROR A 192.0.2.1');
   expect(await ask(port, `no.${WEB}`)).toBe('NXDOMAIN');

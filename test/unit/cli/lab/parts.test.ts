@@ -47,7 +47,9 @@ it('the side-cars of a CSI driver run with neither', () => {
 
 it('parts have names', () => {
   expect(parts('controllers,scheduler,proxy')).toEqual(['controllers', 'scheduler', 'proxy']);
-  expect(() => parts('proxy,agent')).toThrow('"agent" cannot be left out: only controllers, scheduler, proxy, dns can.');
+  expect(() => parts('proxy,agent')).toThrow(
+    '"agent" cannot be left out: only controllers, scheduler, proxy, dns can.',
+  );
 });
 
 const flags = {
