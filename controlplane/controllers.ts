@@ -2,6 +2,7 @@
 // them run is the choice of --controllers.
 
 import { AttachDetachController } from './attacher/attach-detach.ts';
+import { CronJobController } from './controllers/cronjob/cronjob.ts';
 import { DeploymentController } from './controllers/deployment/deployment.ts';
 import { EndpointsController } from './controllers/endpoints/endpoints.ts';
 import { EndpointSliceController } from './controllers/endpointslice/endpointslice.ts';
@@ -12,6 +13,7 @@ import { JobController } from './controllers/job/job.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { ReplicationControllerController } from './controllers/replicationcontroller/replicationcontroller.ts';
 import { StatefulSetController } from './controllers/statefulset/statefulset.ts';
+import { TtlAfterFinishedController } from './controllers/ttl-after-finished/ttl-after-finished.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
 import type { Informers } from './informers.ts';
 import { NamespaceController } from './namespace/namespace.ts';
@@ -88,6 +90,12 @@ export const CONTROLLERS: readonly ControllerRow[] = [
     (context, informers) => new ReplicaSetController(context, informers),
   ),
   row('job-controller', 'job-controller', (context, informers) => new JobController(context, informers)),
+  row('cronjob-controller', 'cronjob-controller', (context, informers) => new CronJobController(context, informers)),
+  row(
+    'ttl-after-finished-controller',
+    'ttl-after-finished-controller',
+    (context, informers) => new TtlAfterFinishedController(context, informers),
+  ),
   row(
     'horizontal-pod-autoscaler-controller',
     'horizontal-pod-autoscaler',

@@ -153,6 +153,7 @@ test('in the API server, what is stored and who may is decided without HTTP', ()
 
 /** File → why it makes or reads a time by itself. */
 const OWN_TIMES: Readonly<Record<string, string>> = {
+  'lib/cron-times.ts': 'the clock on the wall of a time zone, and calendar days',
   'lib/clock.ts': 'the clock',
   'lib/rfc3339.ts': 'the times of the API',
   'lib/certificate-time.ts': 'the times of certificates',

@@ -1,6 +1,7 @@
 // CronJobs: the row, its defaults and rules. When a job is due is the controller's.
 
 import type { CronJob } from 'kubernetes-types/batch/v1';
+import { isTimeZone, scheduleError } from '../../../lib/cron-schedule.ts';
 import { age, namedTable, text } from '../columns.ts';
 import { addErrors, invalid, nonNegative, notSupported, oneOf, required } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
@@ -16,7 +17,6 @@ import {
 } from '../shared/pod-template.ts';
 import { selectorCell } from '../shared/selectors.ts';
 import { defaultFailurePolicy } from './jobs.ts';
-import { isTimeZone, scheduleError } from './schedule.ts';
 import { validateJobSpec } from './validate-job.ts';
 
 const of = (object: KubeObject): Of<CronJob> => as<CronJob>(object, 'CronJob');

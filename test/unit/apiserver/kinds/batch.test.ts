@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { overlap, parseIndexes } from '../../../../apiserver/kinds/batch/indexes.ts';
-import { scheduleError } from '../../../../apiserver/kinds/batch/schedule.ts';
 import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
+import { scheduleError } from '../../../../lib/cron-schedule.ts';
 import { create, lines, NOW, row, update } from './support.ts';
 
 type Fields = Record<string, unknown>;
