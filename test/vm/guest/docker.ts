@@ -161,7 +161,7 @@ async function checkOomKept(cluster: Cluster, cri: CriClient, engine: Engine): P
           container('beside', FOREVER),
         ],
       });
-      // One after the other: of ends at the same time nobody could tell whose the kill was.
+      // One after the other: where two end at the same time, both are taken for the one that was killed.
       await cluster.whenPod('three', 'one container less', (each) => ends(each).length === 1);
       await cluster.whenPod('three', 'growing', (each) => runs(each, 'hog'));
       const { access } = lab.client;
