@@ -6,7 +6,8 @@ import { commandEnding } from './ending.ts';
 
 export function demoCommand(): Command {
   return new Command('demo')
-    .description('run a real pod on this machine, show every step, prove it, and clean up')
+    .description('run a real pod and a small cluster on this machine, show every step, prove it, and clean up')
+    .option('--pod', 'the pod alone, without the cluster')
     .option('--root <dir>', 'directory of the demo’s lab', '/var/lib/nodelet-demo')
     .addOption(
       new Option('--compare <what>', 'what has to be as before: the whole machine, or what bears the lab’s names')

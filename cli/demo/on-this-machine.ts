@@ -7,7 +7,18 @@ import type { Ending } from '../commands/ending.ts';
 import { clearEarlierDemo } from '../lab/earlier.ts';
 import { startLab } from '../lab/lab.ts';
 import { labAt } from '../lab/take-root.ts';
-import { runDemo } from './run.ts';
+import { type DemoPart, runDemo } from './run.ts';
+import { showCluster } from './show-cluster.ts';
+import { showPod } from './show-pod.ts';
+
+/** A lost node is noticed after four seconds: its lease is renewed each second, and not every ten as usual. */
+const CLUSTER = {
+  nodes: { count: 2 },
+  proxy: 'iptables',
+  dns: true,
+  kubeletConfiguration: { nodeLeaseDurationSeconds: 4 },
+  controlplaneFlags: ['--node-monitor-grace-period', '4s'],
+} as const;
 
 export interface DemoFlags {
   readonly root: string;
@@ -15,6 +26,8 @@ export interface DemoFlags {
   readonly compare: 'machine' | 'lab';
   readonly cgroupDriver?: 'cgroupfs' | 'systemd';
   readonly runtime?: 'containerd' | 'docker';
+  /** The pod alone, without the cluster. */
+  readonly pod?: boolean;
 }
 
 /** Resolves with the exit code. Rejects with UserError when it is not root or the lab cannot start. */
@@ -34,9 +47,22 @@ export async function demoOnThisMachine(flags: DemoFlags, ending: Pick<Ending, '
   const directories = [paths.root];
   const before = await snapshotMachine({ directories });
   const { cgroupDriver = 'cgroupfs', runtime = 'containerd', root } = flags;
+  const common = { root, purpose: 'demo', say: (line: string) => say(`  ${line}`), signal } as const;
+  const pod: DemoPart = {
+    title: 'containerd, API server, control plane, agent',
+    startLab: () => startLab({ ...common, cgroupDriver, runtime }),
+    show: showPod,
+  };
+  const cluster: DemoPart = {
+    title: 'two nodes, each with a network of its own, the proxy for Services, DNS',
+    startLab: () => startLab({ ...common, ...CLUSTER }),
+    show: showCluster,
+  };
+  // Several nodes are there with containerd and plain cgroups.
+  const podAlone = flags.pod === true || runtime !== 'containerd' || cgroupDriver !== 'cgroupfs';
   return runDemo({
     say,
-    startLab: () => startLab({ root, purpose: 'demo', say: (line) => say(`  ${line}`), signal, cgroupDriver, runtime }),
+    parts: podAlone ? [pod] : [pod, cluster],
     leftBehind: () =>
       compareWithMachine(before, { directories, ...(flags.compare === 'lab' ? { mentioning: own } : {}) }),
     signal,

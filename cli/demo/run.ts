@@ -1,69 +1,27 @@
-// The demo: starts a lab, runs one real pod on this machine, proves that it is real, takes everything down again and
-// compares the machine before and after. Each claim is a numbered check; one that fails, fails the demo.
+// The demo: starts labs one after the other, does with each what it is for, takes everything down again and compares the machine
+// before and after. Each claim is a check; one that does not hold fails the demo.
 
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { ApiClient } from '../../client/api.ts';
-import { loadKubeconfig } from '../../client/kubeconfig.ts';
-import type { Pod } from '../../client/types.ts';
 import { whenAborted } from '../../lib/abort.ts';
 import { elapsedMs, systemClock } from '../../lib/clock.ts';
-import { errorMessage, isErrno } from '../../lib/errors.ts';
-import { execOk } from '../../lib/exec.ts';
-import { poll, retry, steadyPauses } from '../../lib/retry.ts';
-import { Tracer } from '../../lib/trace.ts';
-import type { LabPaths } from '../lab/paths.ts';
-import type { LabState } from '../lab/state.ts';
-import { narrate } from './narrate.ts';
-import { followSpans } from './spans.ts';
-import { chooseUser, type DemoUser } from './user.ts';
-import { INTERFACES, PROCESSES, showsInterfaces, showsProcesses } from './views.ts';
-import { PodWatch } from './watch-pod.ts';
+import { errorMessage } from '../../lib/errors.ts';
+import { Checks } from './checks.ts';
+import type { DemoLab, Show } from './lab.ts';
 
-const MANIFEST = fileURLToPath(new URL('../../labs/manifests/hello-pod.yaml', import.meta.url));
-const NAMESPACE = 'demo';
-const POD = 'hello-pod';
-/** For giving up only: an emulated machine is twenty times slower than a real one. */
-const LIMIT_MS = 300_000;
-
-/** The lab as the demo needs it. */
-export interface DemoLab {
-  readonly paths: LabPaths;
-  readonly state: Pick<LabState, 'runtime'>;
-  /** Returns what could not be cleaned. */
-  stop(): Promise<readonly string[]>;
+export interface DemoPart {
+  /** What is started: "containerd, API server, control plane, agent". */
+  readonly title: string;
+  /** Sets up and starts the lab; prints its own steps. */
+  readonly startLab: () => Promise<DemoLab>;
+  readonly show: Show;
 }
 
 export interface DemoOptions {
   readonly say: (line: string) => void;
-  /** Sets up and starts the lab; prints its own steps. */
-  readonly startLab: () => Promise<DemoLab>;
-  /** What differs on the machine from before the lab, one line each. */
+  readonly parts: readonly DemoPart[];
+  /** What differs on the machine from before the first lab, one line each. */
   readonly leftBehind: () => Promise<readonly string[]>;
   /** Ctrl-C: what runs is taken down, and the demo fails. */
   readonly signal: AbortSignal;
-}
-
-class Checks {
-  readonly #say: (line: string) => void;
-  #failed = 0;
-  #passed = 0;
-  constructor(say: (line: string) => void) {
-    this.#say = say;
-  }
-  /** Prints the evidence; `ok` false fails the demo. */
-  check(ok: boolean, sentence: string, evidence = ''): void {
-    if (ok) this.#passed++;
-    else this.#failed++;
-    this.#say(`  ${ok ? 'ok  ' : 'FAIL'} ${sentence}`);
-    for (const line of evidence.trimEnd().split('\n')) if (line !== '') this.#say(`         | ${line}`);
-  }
-  get failed(): number {
-    return this.#failed;
-  }
-  get passed(): number {
-    return this.#passed;
-  }
 }
 
 async function interrupted(signal: AbortSignal): Promise<never> {
@@ -73,18 +31,13 @@ async function interrupted(signal: AbortSignal): Promise<never> {
 
 /** Resolves with the exit code: 0 only if every check passed. Never rejects for a check that does not. */
 export async function runDemo(options: DemoOptions): Promise<number> {
-  const { say, signal } = options;
+  const { say } = options;
   const started = systemClock.monotonic();
   const checks = new Checks(say);
-  say('== starting a lab: containerd, API server, control plane, agent');
-  const lab = await options.startLab();
-  try {
-    await Promise.race([showPod(lab, checks, say), interrupted(signal)]);
-  } catch (error) {
-    checks.check(false, `the demo stopped: ${errorMessage(error)}`);
+  for (const part of options.parts) {
+    // A part that failed says enough; the next one would hide it.
+    if (checks.failed === 0) await runPart(part, checks, options);
   }
-  say('== taking everything down');
-  for (const problem of await lab.stop()) checks.check(false, problem);
   say('== the machine, before and after');
   const left = await options.leftBehind();
   checks.check(
@@ -99,115 +52,14 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   return checks.failed === 0 ? 0 : 1;
 }
 
-async function showPod(lab: DemoLab, checks: Checks, say: (line: string) => void): Promise<void> {
-  const { paths } = lab;
-  const client = new ApiClient(await loadKubeconfig(paths.kubeconfig), {
-    tracer: new Tracer(),
-    clock: systemClock,
-    userAgent: 'nodelet-demo',
-  });
-  const watch = new PodWatch();
-  let origin = systemClock.now();
-  const spans = await followSpans(join(paths.agentSocketDir, 'trace.sock'), (span) => {
-    if (span.pod?.name !== POD || span.pod.namespace !== NAMESPACE) return;
-    const line = narrate(span, origin);
-    if (line !== undefined) say(line);
-  });
+async function runPart(part: DemoPart, checks: Checks, { say, signal }: DemoOptions): Promise<void> {
+  say(`== starting a lab: ${part.title}`);
+  const lab = await part.startLab();
   try {
-    const user = await chooseUser(paths.kubeconfig, client);
-    say(`== applying ${MANIFEST.replace(/^.*\/(labs\/)/, '$1')} with ${user.name}`);
-    await user.createNamespace(NAMESPACE);
-    await serviceAccountIn(client, NAMESPACE);
-    await watch.start(client, NAMESPACE, POD);
-    origin = systemClock.now();
-    await user.apply(MANIFEST);
-    const running = await watch.until('the pod to be ready', isReady, LIMIT_MS);
-    say('== the pod is real');
-    const ip = running?.status?.podIP ?? '';
-    checks.check(ip !== '', `pod ${NAMESPACE}/${POD} is Running and Ready at ${ip}`);
-    await provePod(user, ip, checks);
-    await proveRestart(watch, lab, checks, say);
-    say('== deleting the pod');
-    origin = systemClock.now();
-    await user.delete(NAMESPACE, POD);
-    await watch.until('the pod to be gone', (pod) => pod === undefined, LIMIT_MS);
-    checks.check(true, 'the pod is gone from the API server');
-  } finally {
-    await watch.stop();
-    spans.close();
-    client.close();
+    await Promise.race([part.show(lab, checks, say), interrupted(signal)]);
+  } catch (error) {
+    checks.check(false, `the demo stopped: ${errorMessage(error)}`);
   }
-}
-
-/** The admission of pods needs the namespace's default ServiceAccount, which a controller makes. */
-async function serviceAccountIn(client: ApiClient, namespace: string): Promise<void> {
-  const stop = AbortSignal.timeout(LIMIT_MS);
-  const path = `/api/v1/namespaces/${namespace}/serviceaccounts`;
-  for await (const event of client.watch(path, { fieldSelector: 'metadata.name=default' }, stop)) {
-    if (event.type === 'ADDED') return;
-  }
-  throw new Error(`namespace ${namespace} got no default ServiceAccount`);
-}
-
-function isReady(pod: Pod | undefined): boolean {
-  return (
-    pod?.status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true
-  );
-}
-
-/** Running means that the process has started, not that it listens: without a readiness probe a client has to retry. */
-async function firstAnswer(url: string): Promise<Response> {
-  return await retry(() => fetch(url), {
-    clock: systemClock,
-    policy: steadyPauses(10),
-    limitMs: LIMIT_MS,
-    mends: (error) => error instanceof Error && isErrno(error.cause, 'ECONNREFUSED'),
-  });
-}
-
-async function provePod(user: DemoUser, ip: string, checks: Checks): Promise<void> {
-  const marker = `/?from=demo-${process.pid}`;
-  const response = await firstAnswer(`http://${ip}${marker}`);
-  const body = await response.text();
-  checks.check(response.status === 200, `HTTP GET http://${ip}/ answers ${response.status}`, body.slice(0, 300));
-
-  const request = (log: string): string | undefined => log.split('\n').find((line) => line.includes(marker));
-  let line: string | undefined;
-  const look = async (): Promise<boolean> => {
-    line = request(await user.logs(NAMESPACE, POD));
-    return line !== undefined;
-  };
-  // nginx writes its log after it has answered.
-  await poll(look, { clock: systemClock, everyMs: 50, limitMs: LIMIT_MS });
-  checks.check(line !== undefined, 'the logs show the request', line ?? '');
-
-  const interfaces = await user.exec(NAMESPACE, POD, INTERFACES.command);
-  checks.check(showsInterfaces(interfaces, ip), INTERFACES.title, interfaces);
-  const processes = await user.exec(NAMESPACE, POD, PROCESSES.command);
-  checks.check(showsProcesses(processes), PROCESSES.title, processes);
-}
-
-async function proveRestart(
-  watch: PodWatch,
-  { paths, state }: DemoLab,
-  checks: Checks,
-  say: (line: string) => void,
-): Promise<void> {
-  const id = watch.pod?.status?.containerStatuses?.[0]?.containerID?.replace(/^.*:\/\//, '') ?? '';
-  say(`== killing container ${id.slice(0, 12)} from outside: ctr task kill --signal SIGKILL`);
-  // Docker's containers are containerd's as well.
-  const namespace = state.runtime === 'docker' ? 'moby' : 'k8s.io';
-  await execOk('ctr', ['--address', paths.containerd.socket, '-n', namespace, 'task', 'kill', '-s', 'SIGKILL', id]);
-  const again = await watch.until(
-    'the container to come back',
-    (pod) => pod?.status?.containerStatuses?.[0]?.restartCount === 1 && isReady(pod),
-    LIMIT_MS,
-  );
-  const status = again?.status?.containerStatuses?.[0];
-  const last = status?.lastState?.terminated;
-  checks.check(
-    status?.restartCount === 1,
-    `the container came back with restartCount ${status?.restartCount}`,
-    `lastState: exit code ${last?.exitCode}, ${last?.reason}`,
-  );
+  say('== taking everything down');
+  for (const problem of await lab.stop()) checks.check(false, problem);
 }

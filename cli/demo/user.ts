@@ -1,7 +1,8 @@
 // The demo's hands: what a person would type. With kubectl where the machine has it, else with nodelet's own client.
 
 import { readFile } from 'node:fs/promises';
-import { parse } from 'yaml';
+import type { Deployment } from 'kubernetes-types/apps/v1';
+import { parse, parseAllDocuments } from 'yaml';
 import type { ApiClient } from '../../client/api.ts';
 import { isAlreadyExists } from '../../client/errors.ts';
 import { execInPod } from '../../client/exec.ts';
@@ -17,6 +18,8 @@ export interface DemoUser {
   logs(namespace: string, pod: string): Promise<string>;
   exec(namespace: string, pod: string, command: readonly string[]): Promise<string>;
   delete(namespace: string, pod: string): Promise<void>;
+  /** As `kubectl set env`: the deployment's pods get this variable, and are replaced. */
+  setEnv(namespace: string, deployment: string, name: string, value: string): Promise<void>;
 }
 
 /** kubectl from PATH, when there is one that runs. */
@@ -43,6 +46,9 @@ function kubectl(kubeconfig: string, version: string): DemoUser {
     delete: async (namespace, pod) => {
       await run('-n', namespace, 'delete', 'pod', pod, '--wait=false');
     },
+    setEnv: async (namespace, deployment, name, value) => {
+      await run('-n', namespace, 'set', 'env', `deployment/${deployment}`, `${name}=${value}`);
+    },
   };
 }
 
@@ -62,9 +68,12 @@ function ownClient(client: ApiClient): DemoUser {
       });
     },
     apply: async (file) => {
-      const manifest = parse(await readFile(file, 'utf8')) as Manifest;
-      const { namespace = 'default' } = manifest.metadata;
-      await client.create(resourcePath('v1', `${manifest.kind.toLowerCase()}s`, { namespace }), manifest);
+      for (const document of parseAllDocuments(await readFile(file, 'utf8'))) {
+        const manifest = document.toJS() as Manifest;
+        const { namespace = 'default' } = manifest.metadata;
+        const plural = `${manifest.kind.toLowerCase()}s`;
+        await client.create(resourcePath(manifest.apiVersion, plural, { namespace }), manifest);
+      }
     },
     logs: (namespace, pod) => readLogs(client, { namespace, pod }),
     exec: async (namespace, pod, command) => {
@@ -76,6 +85,15 @@ function ownClient(client: ApiClient): DemoUser {
     },
     delete: async (namespace, pod) => {
       await client.delete(resourcePath('v1', 'pods', { namespace, name: pod }));
+    },
+    setEnv: async (namespace, deployment, name, value) => {
+      const path = resourcePath('apps/v1', 'deployments', { namespace, name: deployment });
+      const { spec } = await client.get<Deployment>(path);
+      const containers = spec?.template.spec?.containers.map((container) => ({
+        name: container.name,
+        env: [{ name, value }],
+      }));
+      await client.patch(path, { spec: { template: { spec: { containers } } } }, 'strategic');
     },
   };
 }

@@ -1,0 +1,18 @@
+// The lab as the demo needs it. Types only.
+
+import type { NodeOrders } from '../lab/node/orders.ts';
+import type { LabPaths } from '../lab/paths.ts';
+import type { LabState } from '../lab/state.ts';
+import type { Checks } from './checks.ts';
+
+export interface DemoLab {
+  readonly paths: LabPaths;
+  readonly state: Pick<LabState, 'runtime'>;
+  /** Of a lab with several nodes. */
+  readonly nodes?: NodeOrders | undefined;
+  /** Returns what could not be cleaned. */
+  stop(): Promise<readonly string[]>;
+}
+
+/** What is done with a lab: prints what it does, and checks what it claims. */
+export type Show = (lab: DemoLab, checks: Checks, say: (line: string) => void) => Promise<void>;
