@@ -3,6 +3,7 @@
 
 import { AttachDetachController } from './attacher/attach-detach.ts';
 import { CronJobController } from './controllers/cronjob/cronjob.ts';
+import { DaemonSetController } from './controllers/daemonset/daemonset.ts';
 import { DeploymentController } from './controllers/deployment/deployment.ts';
 import { EndpointsController } from './controllers/endpoints/endpoints.ts';
 import { EndpointSliceController } from './controllers/endpointslice/endpointslice.ts';
@@ -110,6 +111,11 @@ export const CONTROLLERS: readonly ControllerRow[] = [
     'statefulset-controller',
     'statefulset-controller',
     (context, informers) => new StatefulSetController(context, informers),
+  ),
+  row(
+    'daemonset-controller',
+    'daemonset-controller',
+    (context, informers) => new DaemonSetController(context, informers),
   ),
   row(
     'endpointslice-controller',

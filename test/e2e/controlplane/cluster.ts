@@ -100,6 +100,7 @@ export class Cluster implements AsyncDisposable {
   async startControlPlane(
     csiDrivers: readonly DriverEndpoint[] = [],
     leaderElection?: ControlPlaneOptions['leaderElection'],
+    controllers: readonly string[] = ['*'],
   ): Promise<() => Promise<void>> {
     const stop = new AbortController();
     const access = (name: string) => loadKubeconfig(join(this.root, 'kubeconfigs', `${name}.kubeconfig`));
@@ -110,6 +111,7 @@ export class Cluster implements AsyncDisposable {
         scheduler,
         controllerManager,
         csiDrivers,
+        controllers,
         ...(leaderElection === undefined ? {} : { leaderElection }),
         tracer: this.tracer,
         clock: systemClock,

@@ -54,6 +54,7 @@ export function liveEnvironment() {
   const withDefaults = (path: string, body: Named): Named => {
     const object = structuredClone(body);
     object.metadata.name ??= `${object.metadata.generateName}${counter}`;
+    object.metadata.namespace ??= 'demo';
     object.metadata.uid = `uid-${object.metadata.name}-${++counter}`;
     return path.endsWith('/pods') ? ({ ...object, status: { phase: 'Pending' } } as Named) : object;
   };
