@@ -66,6 +66,7 @@ export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
   ['test/e2e/agent/delete.test.ts', 26],
   ['test/e2e/controlplane/cluster.test.ts', 25],
   ['test/e2e/controlplane/workloads.test.ts', 30],
+  ['test/e2e/controlplane/sets.test.ts', 30],
   ['test/e2e/csi-driver/strict.test.ts', 24],
   ['test/e2e/cni/containerd.test.ts', 23],
   ['test/e2e/csi-agent/attach.test.ts', 23],

@@ -80,19 +80,25 @@ afterAll(async () => {
   expect(failures).toEqual([]);
 });
 
-const statefulSet = (volumes: object): string =>
-  JSON.stringify({
-    apiVersion: 'apps/v1',
-    kind: 'StatefulSet',
-    metadata: { name: 'web' },
-    spec: {
-      serviceName: 'peers',
-      replicas: 3,
-      selector: { matchLabels: { app: 'web' } },
-      template: { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'web', image: 'web:1' }] } },
-      ...volumes,
-    },
-  });
+/** Of a class that has no volumes: the pods with such claims are on no node, and the test has them run. */
+const CLAIM = {
+  accessModes: ['ReadWriteOnce'],
+  storageClassName: 'none',
+  resources: { requests: { storage: '1Mi' } },
+};
+const statefulSet = JSON.stringify({
+  apiVersion: 'apps/v1',
+  kind: 'StatefulSet',
+  metadata: { name: 'web' },
+  spec: {
+    serviceName: 'peers',
+    replicas: 3,
+    selector: { matchLabels: { app: 'web' } },
+    template: { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'web', image: 'web:1' }] } },
+    volumeClaimTemplates: [{ metadata: { name: 'data' }, spec: CLAIM }],
+    persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Delete', whenScaled: 'Retain' },
+  },
+});
 const daemonSet = JSON.stringify({
   apiVersion: 'apps/v1',
   kind: 'DaemonSet',
@@ -125,6 +131,8 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     podsOf(app).map(({ spec }) => spec.containers[0]?.image);
   const web = (): Promise<StatefulSet> =>
     admin.get(resourcePath('apps/v1', 'statefulsets', { namespace, name: 'web' }));
+  const claims = async (): Promise<readonly PersistentVolumeClaim[]> =>
+    (await admin.list<PersistentVolumeClaim>(resourcePath('v1', 'persistentvolumeclaims', { namespace }))).items;
   const messages = async (reason: string, object: string): Promise<readonly string[]> => {
     const { items } = await admin.list<Event>(resourcePath('v1', 'events', { namespace }));
     return items
@@ -155,11 +163,6 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
   });
 
   it('makes a stateful set’s pods in order, with names, host names and claims', async () => {
-    const persistentVolumeClaimRetentionPolicy = { whenDeleted: 'Delete', whenScaled: 'Retain' };
-    const claim = {
-      metadata: { name: 'data' },
-      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Mi' } } },
-    };
     const order: string[] = [];
     const unwatch = pods.onChange((changes) => {
       for (const { type, object } of changes) {
@@ -167,11 +170,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
         order.push(`${type === 'added' ? '+' : '-'}${object.metadata.name}`);
       }
     });
-    const storageClassName = 'none';
-    const template = { ...claim, spec: { ...claim.spec, storageClassName } };
-    const manifest = statefulSet({ volumeClaimTemplates: [template], persistentVolumeClaimRetentionPolicy });
-    // Nothing binds the claims: the pods are on no node, and the test has them run.
-    await kubectl.feed(manifest, 'apply', '-f', '-');
+    await kubectl.feed(statefulSet, 'apply', '-f', '-');
     expect(await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=60s')).toContain('complete');
     await kubectl.ok('scale', 'statefulset/web', '--replicas=1');
     await become('one pod', () => names('web').length === 1);
@@ -184,10 +183,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
       'apps.kubernetes.io/pod-index': '0',
       'controller-revision-hash': (await web()).status?.currentRevision,
     });
-    const { items } = await admin.list<PersistentVolumeClaim>(
-      resourcePath('v1', 'persistentvolumeclaims', { namespace }),
-    );
-    expect(items.map(({ metadata }) => [metadata.name, metadata.ownerReferences?.[0]?.kind])).toEqual(
+    expect((await claims()).map(({ metadata }) => [metadata.name, metadata.ownerReferences?.[0]?.kind])).toEqual(
       ['data-web-0', 'data-web-1', 'data-web-2'].map((name) => [name, 'StatefulSet']),
     );
     await become('the events', async () => (await messages('SuccessfulDelete', 'web')).length === 2);
@@ -230,20 +226,41 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     expect(images('web')).toEqual(['web:1', 'web:1', 'web:1']);
   });
 
+  it('makes no second pod of a name while one is Terminating, as on a node that is lost', async () => {
+    const path = resourcePath('v1', 'pods', { namespace, name: 'web-1' });
+    await admin.patch(path, { metadata: { finalizers: ['example.com/lost'] } }, 'merge');
+    const [, before] = podsOf('web');
+    await kubectl.ok('delete', 'pod', 'web-1', '--wait=false');
+    await kubectl.ok('scale', 'statefulset/web', '--replicas=4');
+    await become('the change to be observed', observed);
+    await become('the deletion to be counted', async () => (await web()).status?.updatedReplicas === 2);
+    expect([names('web'), podsOf('web')[1]?.metadata.uid]).toEqual([['web-0', 'web-1', 'web-2'], before?.metadata.uid]);
+    await admin.patch(path, { metadata: { finalizers: null } }, 'merge');
+    await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=60s');
+    expect(names('web')).toEqual(['web-0', 'web-1', 'web-2', 'web-3']);
+    expect(podsOf('web')[1]?.metadata.uid).not.toBe(before?.metadata.uid);
+    await kubectl.ok('scale', 'statefulset/web', '--replicas=3');
+    await become('three pods', () => names('web').length === 3);
+  });
+
   it('leaves its pods and claims with --cascade=orphan, and a new one adopts them', async () => {
     const before = podsOf('web').map(({ metadata }) => metadata.uid);
-    const saved = statefulSet({});
     await kubectl.ok('delete', 'statefulset', 'web', '--cascade=orphan');
     const revisions = await admin.list<ControllerRevision>(
       resourcePath('apps/v1', 'controllerrevisions', { namespace }),
     );
     expect(revisions.items.flatMap(({ metadata }) => metadata.ownerReferences ?? [])).toEqual([]);
     await become('orphans', () => podsOf('web').every(({ metadata }) => (metadata.ownerReferences ?? []).length === 0));
-    await kubectl.feed(saved, 'apply', '-f', '-');
+    const orphans = await claims();
+    expect([orphans.length, orphans.flatMap(({ metadata }) => metadata.ownerReferences ?? [])]).toEqual([4, []]);
+    await kubectl.feed(statefulSet, 'apply', '-f', '-');
     await become('three pods of the new set', async () => (await web()).status?.readyReplicas === 3);
     expect(podsOf('web').map(({ metadata }) => metadata.uid)).toEqual(before);
+    const owned = ({ metadata }: PersistentVolumeClaim): boolean => metadata.ownerReferences?.length === 1;
+    await become('the claims’ owner', async () => (await claims()).filter(owned).length === 3);
     await kubectl.ok('delete', 'statefulset', 'web', '--cascade=foreground');
-    expect(names('web')).toEqual([]);
+    // That of web-3 has no owner: there was no pod with it any more for which the new set could have seen to it.
+    expect([names('web'), (await claims()).map(({ metadata }) => metadata.name)]).toEqual([[], ['data-web-3']]);
   });
 
   it('runs a daemon set on every node, updates it and goes back', async () => {
@@ -266,6 +283,10 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     await kubectl.ok('rollout', 'undo', 'daemonset/log');
     await kubectl.ok('rollout', 'status', 'daemonset/log', '--timeout=60s');
     expect(images('log')).toEqual(['log:1', 'log:1', 'log:1']);
+    const before = podsOf('log').map(({ metadata }) => metadata.uid);
+    await kubectl.ok('rollout', 'restart', 'daemonset/log');
+    await kubectl.ok('rollout', 'status', 'daemonset/log', '--timeout=60s');
+    expect(podsOf('log').filter(({ metadata }) => before.includes(metadata.uid))).toEqual([]);
     await kubectl.ok('taint', 'node', 'worker-2', 'dedicated=x:NoExecute');
     await become('two pods', () => podsOf('log').length === 2);
     await kubectl.ok('taint', 'node', 'worker-2', 'dedicated-');
