@@ -138,6 +138,35 @@ describe('a lab with a CSI driver', () => {
     await expectNothingLeft();
   });
 
+  test('a stateful set’s pods keep their volumes, which go with the set', async () => {
+    const labels = { app: 'web' };
+    const script = `echo started >> /data/starts && ${FOREVER}`;
+    const container = { name: 'main', image: 'busybox:stable', command: ['sh', '-c', script], ...MOUNT };
+    const template = { metadata: { labels }, spec: { terminationGracePeriodSeconds: 1, containers: [container] } };
+    const spec = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '32Mi' } } };
+    await apply(lab, {
+      apiVersion: 'apps/v1',
+      kind: 'StatefulSet',
+      metadata: { name: 'web' },
+      spec: {
+        serviceName: 'peers',
+        podManagementPolicy: 'Parallel',
+        replicas: 2,
+        selector: { matchLabels: labels },
+        template,
+        volumeClaimTemplates: [{ metadata: { name: 'v' }, spec }],
+        persistentVolumeClaimRetentionPolicy: { whenDeleted: 'Delete', whenScaled: 'Retain' },
+      },
+    });
+    await lab.kubectl('rollout', 'status', 'statefulset/web', '--timeout=110s');
+    await lab.kubectl('delete', 'pod', 'web-1');
+    await lab.kubectl('rollout', 'status', 'statefulset/web', '--timeout=110s');
+    await prints(lab, 'started\nstarted\nweb-1\n', 'exec', 'web-1', '--', 'sh', '-c', 'cat /data/starts; hostname');
+    await prints(lab, 'started\n', 'exec', 'web-0', '--', 'cat', '/data/starts');
+    await lab.kubectl('delete', 'statefulset', 'web');
+    await expectNothingLeft();
+  });
+
   test('a claim for a block device is a device in its pod', async () => {
     const devices = { volumeDevices: [{ name: 'v', devicePath: '/dev/disk' }] };
     await apply(
