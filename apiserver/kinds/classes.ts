@@ -2,6 +2,7 @@
 
 import type { RuntimeClass } from 'kubernetes-types/node/v1';
 import type { PriorityClass } from 'kubernetes-types/scheduling/v1';
+import { getOwn } from '../../lib/own-property.ts';
 import { namedTable, text } from './columns.ts';
 import { forbidden, IMMUTABLE, invalid, oneOf, syntax } from './field-errors.ts';
 import { defineKind, validateLabels } from './metadata.ts';
@@ -10,6 +11,7 @@ import { validateOverhead } from './pods/validate-resources.ts';
 import { validateTolerations } from './pods/validate-scheduling.ts';
 import type { FieldError, KubeObject } from './resource.ts';
 import { as } from './shapes.ts';
+import { NODE_LABELS } from './shared/node-label-warnings.ts';
 import { systemPriorityError } from './shared/system-priorities.ts';
 
 const runtimeOf = (object: KubeObject) => as<RuntimeClass>(object, 'RuntimeClass');
@@ -20,7 +22,7 @@ function validateRuntimeClass(object: KubeObject): FieldError[] {
   const { handler = '', overhead, scheduling } = runtimeOf(object);
   return [
     ...syntax('handler', handler, dns1123Label(handler)),
-    ...validateOverhead('overhead.podFixed', overhead?.podFixed),
+    ...validateOverhead('overhead', overhead?.podFixed),
     ...validateLabels('scheduling.nodeSelector', scheduling?.nodeSelector),
     ...validateTolerations('scheduling.tolerations.tolerations', scheduling?.tolerations ?? []),
   ];
@@ -38,6 +40,11 @@ export const runtimeclasses = defineKind({
   updateMeta: ['rules', 'create', 'update', 'own'],
   strategy: {
     validateCreate: validateRuntimeClass,
+    warnings: (object) =>
+      Object.keys(runtimeOf(object).scheduling?.nodeSelector ?? {}).flatMap((label) => {
+        const message = getOwn(NODE_LABELS, label);
+        return message === undefined ? [] : [`scheduling.nodeSelector: ${message}`];
+      }),
     validateUpdate: (object, old) =>
       runtimeOf(object).handler === runtimeOf(old).handler
         ? []

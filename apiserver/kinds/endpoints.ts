@@ -2,6 +2,7 @@
 
 import type { Endpoints } from 'kubernetes-types/core/v1';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
+import { getOwn } from '../../lib/own-property.ts';
 import { namedTable, text } from './columns.ts';
 import {
   addErrors,
@@ -18,7 +19,7 @@ import { defineKind, validateLabels } from './metadata.ts';
 import { dns1123Label, dns1123Subdomain, isIPv6, labelValue, portNumber, qualifiedName } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
 import { as, type Of } from './shapes.ts';
-import { endpointAddress, legacyAddress, looseAddress, strictAddress } from './shared/addresses.ts';
+import { addressWarnings, endpointAddress, legacyAddress, looseAddress, strictAddress } from './shared/addresses.ts';
 
 const of = (object: KubeObject) => as<Endpoints>(object, 'Endpoints');
 const sliceOf = (object: KubeObject) => as<EndpointSlice>(object, 'EndpointSlice');
@@ -81,6 +82,30 @@ function endpointsColumn(object: KubeObject): string {
   return cutShort(entries);
 }
 
+/** Who writes addresses in their canonical form. */
+const WRITERS: Readonly<Record<string, readonly string[]>> = {
+  'endpoints.kubernetes.io/managed-by': ['endpoint-controller'],
+  'endpointslice.kubernetes.io/managed-by': [
+    'endpointslice-controller.k8s.io',
+    'endpointslicemirroring-controller.k8s.io',
+  ],
+};
+
+function isWritten(label: string, { metadata }: KubeObject): boolean {
+  return (getOwn(WRITERS, label) ?? []).includes(metadata.labels?.[label] ?? '');
+}
+
+function endpointsWarnings(object: KubeObject): string[] {
+  if (isWritten('endpoints.kubernetes.io/managed-by', object)) return [];
+  return (of(object).subsets ?? []).flatMap((subset, index) =>
+    (['addresses', 'notReadyAddresses'] as const).flatMap((list) =>
+      (subset[list] ?? []).flatMap(({ ip = '' }, place) =>
+        addressWarnings(`subsets[${index}].${list}[${place}].ip`, ip),
+      ),
+    ),
+  );
+}
+
 export const endpoints = defineKind({
   group: '',
   version: 'v1',
@@ -97,6 +122,7 @@ export const endpoints = defineKind({
       for (const subset of of(object).subsets ?? []) for (const port of subset.ports ?? []) port.protocol ??= 'TCP';
     },
     validateCreate: validateEndpoints,
+    warnings: endpointsWarnings,
     table: namedTable([text('Endpoints', 'Addresses and ports that traffic goes to.')], (object) => [
       endpointsColumn(object),
     ]),
@@ -182,6 +208,17 @@ function fullyQualified(name: string): string[] {
   return bare.includes('.') ? [] : ['should be a domain with at least two segments separated by dots'];
 }
 
+function sliceWarnings(object: KubeObject, old?: KubeObject): string[] {
+  const { addressType, endpoints: list = [] } = sliceOf(object);
+  const warnings =
+    addressType === 'FQDN' && old === undefined ? ['spec.addressType: FQDN endpoints are deprecated'] : [];
+  if (isWritten('endpointslice.kubernetes.io/managed-by', object)) return warnings;
+  const bad = list.flatMap(({ addresses = [] }, index) =>
+    addresses.flatMap((address, place) => addressWarnings(`endpoints[${index}].addresses[${place}]`, address)),
+  );
+  return [...warnings, ...bad];
+}
+
 export const endpointslices = defineKind({
   group: 'discovery.k8s.io',
   version: 'v1',
@@ -201,6 +238,7 @@ export const endpointslices = defineKind({
       }
     },
     validateCreate: validateSlice,
+    warnings: sliceWarnings,
     validateUpdate: (object, old) => [
       ...(sliceOf(object).addressType === sliceOf(old).addressType
         ? []

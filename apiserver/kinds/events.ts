@@ -4,8 +4,9 @@ import type { Event } from 'kubernetes-types/core/v1';
 import type { Event as NewEvent } from 'kubernetes-types/events/v1';
 import type { EpochMs } from '../../lib/clock.ts';
 import { age, type Cell, NAME_COLUMN, text } from './columns.ts';
-import { invalid, oneOf, required } from './field-errors.ts';
+import { addErrors, invalid, required, syntax } from './field-errors.ts';
 import { defineKind, type KindDefinition } from './metadata.ts';
+import { qualifiedName } from './names.ts';
 import type { FieldError, KubeObject, ResourceStrategy } from './resource.ts';
 import { as, type Of } from './shapes.ts';
 
@@ -32,31 +33,38 @@ function renamed(object: KubeObject, apiVersion: string, names: ReadonlyMap<stri
 const TO_STORED = new Map<string, string>(Object.entries(NAMES));
 const FROM_STORED = new Map<string, string>(Object.entries(NAMES).map(([newer, older]) => [older, newer]));
 
-function validate(event: Of<Event>): FieldError[] {
+/** `isNew`: as events.k8s.io/v1, whose rules are stricter. */
+function validate(event: Of<Event>, isNew: boolean): FieldError[] {
   const errors: FieldError[] = [];
   const target = event.involvedObject?.namespace ?? '';
   const own = event.metadata.namespace ?? '';
+  const hasTime = event.eventTime !== undefined;
   // Events about what has no namespace go to "default".
-  if (target === '' ? own !== 'default' && own !== 'kube-system' && own !== '' : target !== own) {
+  const homes = hasTime ? ['default', 'kube-system'] : ['', 'default'];
+  if (target === '' ? !homes.includes(own) : !hasTime && target !== own) {
     errors.push(invalid('involvedObject.namespace', target, 'does not match event.namespace'));
   }
-  if (event.eventTime === undefined) return errors;
-  const controller = event.reportingComponent ?? '';
-  if (controller === '') errors.push(required('reportingController'));
-  if ((event.reportingInstance ?? '') === '') errors.push(required('reportingInstance'));
-  if ((event.reportingInstance ?? '').length > 128) {
-    errors.push(invalid('reportingInstance', event.reportingInstance, 'can have at most 128 characters'));
+  if (hasTime) addErrors(errors, validateSource(event, isNew ? 'reportingController' : 'reportingComponent'));
+  if (isNew && !['Normal', 'Warning'].includes(event.type ?? '')) {
+    errors.push(invalid('type', '', `has invalid value: ${event.type ?? ''}`));
   }
-  if ((event.action ?? '') === '') errors.push(required('action'));
-  if ((event.reason ?? '') === '') errors.push(required('reason'));
-  for (const [field, value] of [
-    ['action', event.action],
-    ['reason', event.reason],
-  ] as const) {
-    if ((value ?? '').length > 128) errors.push(invalid(field, value, 'can have at most 128 characters'));
+  return errors;
+}
+
+function validateSource(event: Of<Event>, controllerField: string): FieldError[] {
+  const { reportingComponent: controller = '', reportingInstance: instance = '', message = '' } = event;
+  const errors: FieldError[] = [];
+  if (controller === '') errors.push(required(controllerField));
+  addErrors(errors, syntax(controllerField, controller, qualifiedName(controller)));
+  if (instance === '') errors.push(required('reportingInstance'));
+  if (instance.length > 128) errors.push(invalid('reportingInstance', '', 'can have at most 128 characters'));
+  for (const field of ['action', 'reason'] as const) {
+    const value = event[field] ?? '';
+    if (value === '') errors.push(required(field));
+    if (value.length > 128) errors.push(invalid(field, '', 'can have at most 128 characters'));
   }
-  if ((event.message ?? '').length > 1024) errors.push(invalid('message', '', 'can have at most 1024 characters'));
-  return errors.concat(oneOf('type', event.type, ['Normal', 'Warning']));
+  if (message.length > 1024) errors.push(invalid('message', '', 'can have at most 1024 characters'));
+  return errors;
 }
 
 function lastSeen(event: Of<Event>, now: EpochMs): string {
@@ -125,11 +133,15 @@ const SELECTABLE: Readonly<Record<string, (event: Of<Event>) => string>> = {
   type: (event) => event.type ?? '',
 };
 
-function strategyOn(stored: (object: KubeObject) => Of<Event>, names: ReadonlyMap<string, string>): ResourceStrategy {
+function strategyOn(
+  stored: (object: KubeObject) => Of<Event>,
+  names: ReadonlyMap<string, string>,
+  isNew: boolean,
+): ResourceStrategy {
   return {
     dependents: 'none',
-    validateCreate: (object) => validate(stored(object)),
-    validateUpdate: (object) => validate(stored(object)),
+    validateCreate: (object) => validate(stored(object), isNew),
+    validateUpdate: (object) => validate(stored(object), isNew),
     selectableFields: Object.fromEntries(
       Object.entries(SELECTABLE).map(([path, read]) => {
         const [head = '', ...rest] = path.split('.');
@@ -154,7 +166,7 @@ export const events = defineKind({
   ...common,
   group: '',
   schema: 'io.k8s.api.core.v1.Event',
-  strategy: strategyOn(of, new Map()),
+  strategy: strategyOn(of, new Map(), false),
 });
 
 function toStored(object: KubeObject): KubeObject {
@@ -171,5 +183,5 @@ export const eventsV1 = defineKind({
     toStored,
     fromStored: (object) => renamed(object, 'events.k8s.io/v1', FROM_STORED),
   },
-  strategy: strategyOn((object) => of(toStored(object)), FROM_STORED),
+  strategy: strategyOn((object) => of(toStored(object)), FROM_STORED, true),
 });

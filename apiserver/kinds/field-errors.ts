@@ -13,7 +13,11 @@ export function required(field: string, detail = ''): FieldError {
 }
 
 export function invalid(field: string, value: unknown, detail: string): FieldError {
-  return { type: 'FieldValueInvalid', field, detail: `Invalid value: ${show(value)}: ${detail}` };
+  return {
+    type: 'FieldValueInvalid',
+    field,
+    detail: `Invalid value: ${show(value)}${detail === '' ? '' : `: ${detail}`}`,
+  };
 }
 
 export function notSupported(field: string, value: unknown, supported: readonly string[]): FieldError {

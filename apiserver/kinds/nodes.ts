@@ -8,6 +8,7 @@ import { defineKind, duplicates } from './metadata.ts';
 import { labelValue, qualifiedName } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
 import { as, type Of } from './shapes.ts';
+import { legacyRangeErrors, rangeWarnings } from './shared/addresses.ts';
 
 const of = (object: KubeObject) => as<Node>(object, 'Node');
 const EFFECTS = ['NoExecute', 'NoSchedule', 'PreferNoSchedule'];
@@ -18,7 +19,8 @@ function validate(node: Of<Node>): FieldError[] {
   const errors: FieldError[] = [];
   const seen = new Set<string>();
   for (const [index, taint] of (node.spec?.taints ?? []).entries()) {
-    const at = `spec.taints[${index}]`;
+    // Upstream's path.
+    const at = `metadata.taints[${index}]`;
     const { key = '', value = '', effect = '' } = taint;
     addErrors(errors, syntax(`${at}.key`, key, qualifiedName(key)));
     addErrors(errors, syntax(`${at}.value`, value, labelValue(value)));
@@ -27,15 +29,26 @@ function validate(node: Of<Node>): FieldError[] {
     if (seen.has(pair)) errors.push(duplicate(at, pair));
     seen.add(pair);
   }
-  addErrors(
-    errors,
+  addErrors(errors, validateRanges(node.spec?.podCIDRs ?? []));
+  return errors.concat(validateStatus(node));
+}
+
+function validateRanges(ranges: readonly string[]): FieldError[] {
+  const errors = ranges.flatMap((range, index) => syntax(`spec.podCIDRs[${index}]`, range, legacyRangeErrors(range)));
+  if (ranges.length < 2) return errors;
+  const families = new Set(ranges.map((range) => (range.includes(':') ? 6 : 4)));
+  if (errors.length > 0) {
+    errors.push(invalid('spec.podCIDRs', ranges, 'failed to check with DualStack with error'));
+  } else if (ranges.length > 2 || families.size < 2) {
+    errors.push(invalid('spec.podCIDRs', ranges, 'may specify no more than one CIDR for each IP family'));
+  }
+  return errors.concat(
     duplicates(
-      node.spec?.podCIDRs ?? [],
+      ranges,
       (index) => `spec.podCIDRs[${index}]`,
       (cidr) => cidr,
     ),
   );
-  return errors.concat(validateStatus(node));
 }
 
 function validateStatus(node: Of<Node>): FieldError[] {
@@ -103,6 +116,15 @@ function known(value: string | undefined): string {
   return value === undefined || value === '' ? '<unknown>' : value;
 }
 
+function nodeWarnings(object: KubeObject): string[] {
+  const { configSource, externalID = '', podCIDRs = [] } = of(object).spec ?? {};
+  return [
+    ...(configSource === undefined ? [] : ['spec.configSource: the feature is removed']),
+    ...(externalID === '' ? [] : ['spec.externalID: this field is deprecated, and is unused by Kubernetes']),
+    ...podCIDRs.flatMap((range, index) => rangeWarnings(`spec.podCIDRs[${index}]`, range)),
+  ];
+}
+
 const table = namedTable(
   [text('Status', 'The status of the node'), text('Roles', 'The roles of the node')],
   (object) => [statusColumn(of(object)), rolesColumn(of(object))],
@@ -125,7 +147,12 @@ export const nodes = defineKind({
     prepareForUpdate: (object, old) => {
       of(object).status = of(old).status;
     },
+    applyDefaults: (object) => {
+      const { status } = of(object);
+      if (status?.capacity !== undefined) status.allocatable ??= { ...status.capacity };
+    },
     validateCreate: (object) => validate(of(object)),
+    warnings: nodeWarnings,
     validateUpdate: (object, old) => validateUpdate(of(object), of(old)),
     validateStatusUpdate: (object) => validateStatus(of(object)),
     selectableFields: { 'spec.unschedulable': (object) => String(of(object).spec?.unschedulable ?? false) },

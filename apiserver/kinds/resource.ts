@@ -163,6 +163,8 @@ export interface ResourceStrategy {
   validateStatusUpdate?(object: KubeObject, old: KubeObject): FieldError[];
   /** Warnings about what is valid, for the client that writes it; `old` on an update of the object itself. */
   warnings?(object: KubeObject, old?: KubeObject): readonly string[];
+  /** The same for an update of the status. */
+  statusWarnings?(object: KubeObject): readonly string[];
   /** What such an update may change, in place: carries everything else over from the old object. */
   readonly prepareSubresource?: Readonly<Record<string, (object: KubeObject, old: KubeObject) => void>>;
   /** Rules for updates through other subresources ("ephemeralcontainers", "resize"), by the subresource's name. */

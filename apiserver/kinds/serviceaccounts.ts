@@ -5,6 +5,8 @@ import { namedTable } from './columns.ts';
 import { defineKind } from './metadata.ts';
 import { as } from './shapes.ts';
 
+const MOUNTABLE = 'kubernetes.io/enforce-mountable-secrets';
+
 export const serviceaccounts = defineKind({
   group: '',
   version: 'v1',
@@ -17,6 +19,12 @@ export const serviceaccounts = defineKind({
   schema: 'io.k8s.api.core.v1.ServiceAccount',
   updateMeta: ['update', 'rules'],
   strategy: {
+    warnings: ({ metadata }, old) =>
+      metadata.annotations?.[MOUNTABLE] === undefined || old?.metadata.annotations?.[MOUNTABLE] !== undefined
+        ? []
+        : [
+            `metadata.annotations[${MOUNTABLE}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets`,
+          ],
     table: namedTable(
       [{ name: 'Secrets', type: 'string', description: 'Secrets that pods running as this account may use.' }],
       (object) => [(as<ServiceAccount>(object, 'ServiceAccount').secrets ?? []).length],

@@ -9,6 +9,7 @@ import { ipAddressesOf } from './services/ip-addresses.ts';
 import { isExternal, type ServiceObject, type ServiceSpec, serviceOf } from './services/shape.ts';
 import { validateService, validateServiceStatus, validateServiceUpdate } from './services/validate.ts';
 import { serviceWarnings } from './services/warnings.ts';
+import { balancerWarnings } from './shared/addresses.ts';
 
 const AFFINITY_SECONDS = 10_800;
 
@@ -89,6 +90,7 @@ export const services = defineKind({
     validateCreate: (object) => validateService(object),
     validateUpdate: validateServiceUpdate,
     validateStatusUpdate: validateServiceStatus,
+    statusWarnings: (object) => balancerWarnings(serviceOf(object).status?.loadBalancer?.ingress),
     warnings: serviceWarnings,
     selectableFields: {
       'spec.clusterIP': (object) => serviceOf(object).spec?.clusterIP ?? '',

@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { ClusterTrustBundle } from 'kubernetes-types/certificates/v1alpha1';
 import { namedTable, text } from './columns.ts';
-import { IMMUTABLE, invalid, required } from './field-errors.ts';
+import { IMMUTABLE, invalid } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
 import { dns1123Subdomain } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
@@ -36,7 +36,7 @@ const MAX_ANCHORS = 1024;
 function validateBundle(bundle: string): FieldError[] {
   const field = 'spec.trustBundle';
   const wrong = (detail: string): FieldError => invalid(field, OMITTED, detail);
-  if (bundle === '') return [required(field)];
+  if (bundle === '') return [wrong('at least one trust anchor must be provided')];
   if (Buffer.byteLength(bundle) > MAX_BYTES) return [wrong(`must have at most ${MAX_BYTES} bytes`)];
   const blocks = pemBlocks(bundle);
   if (blocks.length > MAX_ANCHORS) return [wrong(`must have at most ${MAX_ANCHORS} trust anchors`)];
@@ -112,7 +112,7 @@ function validate(object: KubeObject): FieldError[] {
       invalid(
         'spec.signerName',
         signerName,
-        'must be a fully qualified domain and path of the form "example.com/signer-name"',
+        "must be a fully qualified domain and path of the form 'example.com/signer-name'",
       ),
     );
   }

@@ -365,7 +365,7 @@ export function* replaceStored(
   const ownRules = getOwn(row.strategy.validateSubresource, subresource);
   const validate = ownRules ?? ((...both: [KubeObject, KubeObject]) => rules.validate(...both));
   reject(row, object, yield* converting(() => validate(object, old)));
-  if (subresource === '') for (const text of row.strategy.warnings?.(object, old) ?? []) options.warn(text);
+  for (const text of warningsOf(row, subresource, object, old)) options.warn(text);
   yield* storable(row, object, options.dryRun);
   if (options.admitted !== true) yield* registry.admission.validate(attributes);
   if (registry.find(row, stored.namespace, name)?.revision !== stored.revision) {
@@ -405,6 +405,12 @@ const SYSTEM_FIELDS = [
   'deletionGracePeriodSeconds',
   'selfLink',
 ] as const;
+
+/** What a valid update is worth a warning for. */
+function warningsOf(row: ResourceKind, subresource: string, object: KubeObject, old: KubeObject): readonly string[] {
+  if (subresource === '') return row.strategy.warnings?.(object, old) ?? [];
+  return subresource === 'status' ? (row.strategy.statusWarnings?.(object) ?? []) : [];
+}
 
 /** Metadata that only the server sets; the body's values are ignored. */
 function keepSystemMetadata(object: KubeObject, old: KubeObject): void {

@@ -30,7 +30,7 @@ const MAX_INT32 = 2 ** 31 - 1;
 /** Of a job's spec and of a job template's. */
 export function defaultFailurePolicy(spec: Spec): void {
   for (const rule of spec.podFailurePolicy?.rules ?? []) {
-    for (const pattern of rule.onPodConditions ?? []) pattern.status ??= 'True';
+    for (const pattern of rule.onPodConditions ?? []) if ((pattern.status ?? '') === '') pattern.status = 'True';
   }
 }
 

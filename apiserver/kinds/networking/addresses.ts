@@ -68,9 +68,7 @@ export const servicecidrs = defineKind({
     applyDefaults: (object) => {
       rangesOf(object).spec ??= {};
     },
-    prepareForCreate: (object) => {
-      rangesOf(object).status = {};
-    },
+    prepareForCreate: () => undefined,
     validateCreate: (object) => validateRanges(rangesOf(object)),
     validateUpdate: validateRangesUpdate,
     table: namedTable([text('CIDRs', 'The ranges of addresses for Services.')], (object) => [

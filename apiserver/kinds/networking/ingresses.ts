@@ -18,6 +18,7 @@ import {
 } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Loose, type Of } from '../shapes.ts';
+import { balancerWarnings } from '../shared/addresses.ts';
 import { allOf, validateImmutable } from '../shared/counts.ts';
 
 const of = (object: KubeObject): Of<Ingress> => as<Ingress>(object, 'Ingress');
@@ -214,6 +215,7 @@ export const ingresses = defineKind({
       of(object).spec?.ingressClassName === undefined
         ? [`annotation "${CLASS_ANNOTATION}" is deprecated, please use 'spec.ingressClassName' instead`]
         : [],
+    statusWarnings: (object) => balancerWarnings(of(object).status?.loadBalancer?.ingress),
     validateCreate,
     validateUpdate: (object, old) => validateSpec(of(object).spec, of(old).spec),
     validateStatusUpdate: validateStatus,

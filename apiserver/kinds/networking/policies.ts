@@ -7,7 +7,7 @@ import { defineKind } from '../metadata.ts';
 import { portName, portNumber } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Of } from '../shapes.ts';
-import { isStrictSubset, looseRange, parseRange } from '../shared/addresses.ts';
+import { isStrictSubset, looseRange, parseRange, rangeWarnings } from '../shared/addresses.ts';
 import { allOf } from '../shared/counts.ts';
 import { isUnusable, type SelectorOptions, selectorCell, validateLabelSelector } from '../shared/selectors.ts';
 
@@ -72,6 +72,23 @@ interface Existing extends SelectorOptions {
   readonly ranges: ReadonlySet<string>;
 }
 
+function policyWarnings(object: KubeObject): string[] {
+  const { ingress = [], egress = [] } = of(object).spec ?? {};
+  const peers = (at: string, list: readonly Peer[] = []): string[] =>
+    list.flatMap(({ ipBlock }, index) => {
+      if (ipBlock === undefined) return [];
+      const field = `${at}[${index}].ipBlock`;
+      const except = (ipBlock.except ?? []).flatMap((range, place) =>
+        rangeWarnings(`${field}.except[${place}]`, range),
+      );
+      return [...rangeWarnings(`${field}.cidr`, ipBlock.cidr ?? ''), ...except];
+    });
+  return [
+    ...ingress.flatMap(({ from }, index) => peers(`spec.ingress[${index}].from`, from)),
+    ...egress.flatMap(({ to }, index) => peers(`spec.egress[${index}].to`, to)),
+  ];
+}
+
 function validatePeer(at: string, peer: Peer, existing: Existing): FieldError[] {
   const { podSelector, namespaceSelector, ipBlock } = peer;
   const errors = allOf(
@@ -129,6 +146,7 @@ export const networkpolicies = defineKind({
   schema: 'io.k8s.api.networking.v1.NetworkPolicy',
   updateMeta: ['rules', 'create', 'update', 'own'],
   strategy: {
+    warnings: policyWarnings,
     countsGenerations: true,
     applyDefaults,
     validateCreate: (object) => validateSpec(of(object).spec),

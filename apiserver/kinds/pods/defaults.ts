@@ -17,7 +17,7 @@ export function applyPodDefaults(pod: Pod): void {
     if (spec.hostNetwork === true) defaultHostPorts(container);
   }
   for (const container of spec.ephemeralContainers ?? []) if (spec.hostNetwork === true) defaultHostPorts(container);
-  if (spec.resources !== undefined) defaultRequests(spec.resources);
+  if (spec.resources !== undefined) defaultRequests(spec.resources, isOfPods);
 }
 
 /** Of pods and of pod templates. */
@@ -83,12 +83,15 @@ function defaultLifecycle(lifecycle: Lifecycle): void {
   }
 }
 
+/** The resources that a pod may have as a whole. */
+const isOfPods = (name: string): boolean => name === 'cpu' || name === 'memory' || name.startsWith('hugepages-');
+
 /** A resource with a limit and no request requests its limit. */
-function defaultRequests(resources: NonNullable<Container['resources']>): void {
+function defaultRequests(resources: NonNullable<Container['resources']>, applies = (_name: string) => true): void {
   if (resources.limits === undefined) return;
   resources.requests ??= {};
   for (const [name, limit] of Object.entries(resources.limits)) {
-    if (getOwn(resources.requests, name) === undefined) setOwn(resources.requests, name, limit);
+    if (applies(name) && getOwn(resources.requests, name) === undefined) setOwn(resources.requests, name, limit);
   }
 }
 

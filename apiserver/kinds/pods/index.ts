@@ -3,6 +3,7 @@
 import { defineKind } from '../metadata.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { type Pod, podOf } from '../shapes.ts';
+import { addressWarnings } from '../shared/addresses.ts';
 import { podWarnings } from '../shared/pod-warnings.ts';
 import { applyPodDefaults } from './defaults.ts';
 import { initialPodStatus } from './status.ts';
@@ -16,6 +17,13 @@ function updateValidation(
   validate: (pod: Pod, old: Pod) => FieldError[],
 ): (pod: KubeObject, old: KubeObject) => FieldError[] {
   return (pod, old) => validate(podOf(pod), podOf(old));
+}
+
+/** Fields of features that are off. */
+function dropDisabled(pod: Pod): void {
+  for (const volume of pod.spec?.volumes ?? []) {
+    for (const source of volume.projected?.sources ?? []) Reflect.deleteProperty(source, 'podCertificate');
+  }
 }
 
 export const pods = defineKind({
@@ -46,6 +54,7 @@ export const pods = defineKind({
     applyDefaults: (object) => applyPodDefaults(podOf(object)),
     prepareForCreate: (object) => {
       const pod = podOf(object);
+      dropDisabled(pod);
       pod.status = initialPodStatus(pod);
     },
     // The class is settled at creation; a report that leaves it out does not unsettle it.
@@ -56,6 +65,13 @@ export const pods = defineKind({
     },
     // Updates of pods are frequent and mostly made by programs: no warnings, as upstream.
     warnings: (object, old) => (old === undefined ? podWarnings('', podOf(object)) : []),
+    statusWarnings: (object) => {
+      const { podIPs = [], hostIPs = [] } = podOf(object).status ?? {};
+      return [
+        ...podIPs.flatMap(({ ip = '' }, index) => addressWarnings(`status.podIPs[${index}].ip`, ip)),
+        ...hostIPs.flatMap(({ ip = '' }, index) => addressWarnings(`status.hostIPs[${index}].ip`, ip)),
+      ];
+    },
     validateCreate: (object) => validatePodCreate(podOf(object)),
     validateUpdate: updateValidation(validatePodUpdate),
     validateStatusUpdate: updateValidation(validatePodStatusUpdate),

@@ -144,7 +144,7 @@ function validateUsers({ spec, status = {} }: Pod): FieldError[] {
       const user = 'user' in one && isUser(one.user) ? one.user : undefined;
       const linux = user?.linux;
       if (linux === undefined) return [];
-      const at = `status.${list}[${index}].linux`;
+      const at = `status.${list}[${index}].user.linux`;
       if (spec?.os?.name === 'windows') return [forbidden(at, 'cannot be set for a windows pod')];
       const id = (field: string, value = 0): FieldError[] =>
         value >= 0 && value <= MAX_ID ? [] : [invalid(field, value, `must be between 0 and ${MAX_ID}, inclusive`)];

@@ -77,7 +77,7 @@ function validateSelector({ scopeSelector, scopes, hard = {} }: Spec): FieldErro
     }
     if (EXISTS_ONLY.includes(scopeName) && operator !== 'Exists') {
       const detail =
-        "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+        "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
       errors.push(invalid(`${field}.operator`, operator, detail));
     }
     if (operator === 'In' || operator === 'NotIn') {

@@ -22,7 +22,7 @@ import { validateClusterIPChange, validateClusterIPs, validateFamilyChange } fro
 const TYPES = ['ClusterIP', 'ExternalName', 'LoadBalancer', 'NodePort'];
 const PROTOCOLS = ['SCTP', 'TCP', 'UDP'];
 const TRAFFIC = ['Cluster', 'Local'];
-const DISTRIBUTIONS = ['PreferClose'];
+const DISTRIBUTIONS = ['PreferClose', 'PreferSameNode', 'PreferSameZone'];
 const TOPOLOGY_HINTS = 'service.kubernetes.io/topology-aware-hints';
 const TOPOLOGY_MODE = 'service.kubernetes.io/topology-mode';
 const SOURCE_RANGES = 'service.beta.kubernetes.io/load-balancer-source-ranges';
@@ -257,7 +257,12 @@ export function validateServiceUpdate(object: KubeObject, old: KubeObject): Fiel
 export function validateServiceStatus(object: KubeObject, old: KubeObject): FieldError[] {
   const before = serviceOf(old).status?.loadBalancer?.ingress ?? [];
   const known = new Set(before.map(({ ip }) => ip));
-  return validateLoadBalancerStatus(serviceOf(object).status?.loadBalancer?.ingress ?? [], known, true);
+  const { spec, status } = serviceOf(object);
+  const ingress = status?.loadBalancer?.ingress ?? [];
+  if (spec?.type !== 'LoadBalancer' && ingress.length > 0) {
+    return [forbidden('status.loadBalancer.ingress', "may only be used when `spec.type` is 'LoadBalancer'")];
+  }
+  return validateLoadBalancerStatus(ingress, known, true);
 }
 
 interface Ingress {

@@ -157,6 +157,11 @@ export function addressWarnings(field: string, text: string): string[] {
     : [`${field}: IPv6 address ${shown} should be in RFC 5952 canonical format (${canonical})`];
 }
 
+/** Of a load balancer's status. */
+export function balancerWarnings(ingress: readonly { ip?: string | undefined }[] = []): string[] {
+  return ingress.flatMap(({ ip = '' }, index) => addressWarnings(`status.loadBalancer.ingress[${index}]`, ip));
+}
+
 interface LegacyRange {
   readonly address: LegacyAddress;
   readonly prefix: number;

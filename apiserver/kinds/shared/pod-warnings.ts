@@ -2,19 +2,12 @@
 // The texts are the real server's.
 
 import { getOwn } from '../../../lib/own-property.ts';
-import { parseQuantity } from '../../../lib/quantity.ts';
 import type { Container, PodSpec, PodTemplate } from '../shapes.ts';
+import { addressWarnings } from './addresses.ts';
+import { claimWarnings, fractionWarning } from './claim-warnings.ts';
+import { NODE_LABELS, termWarnings } from './node-label-warnings.ts';
+import { overlapWarnings } from './path-warnings.ts';
 
-const LABELS: Readonly<Record<string, string>> = {
-  'beta.kubernetes.io/arch': 'deprecated since v1.14; use "kubernetes.io/arch" instead',
-  'beta.kubernetes.io/os': 'deprecated since v1.14; use "kubernetes.io/os" instead',
-  'failure-domain.beta.kubernetes.io/region': 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
-  'failure-domain.beta.kubernetes.io/zone': 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
-  'beta.kubernetes.io/instance-type': 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
-  'app.kubernetes.io/created-by': 'deprecated since v1.9',
-  'scheduler.alpha.kubernetes.io/preferAvoidPods': 'deprecated since v1.22; use Taints and Tolerations instead',
-  'node-role.kubernetes.io/master': 'use "node-role.kubernetes.io/control-plane" instead',
-};
 const ANNOTATIONS: Readonly<Record<string, string>> = {
   'scheduler.alpha.kubernetes.io/critical-pod': 'non-functional in v1.16+; use the "priorityClassName" field instead',
   'security.alpha.kubernetes.io/sysctls': 'non-functional in v1.11+; use the "sysctls" field instead',
@@ -28,6 +21,9 @@ const VOLUMES: Readonly<Record<string, string>> = {
   storageos: 'deprecated in v1.22, non-functional in v1.25+',
   quobyte: 'deprecated in v1.22, non-functional in v1.25+',
   glusterfs: 'deprecated in v1.25, non-functional in v1.26+',
+};
+/** After what a volume's claim is worth. */
+const LATER_VOLUMES: Readonly<Record<string, string>> = {
   cephfs: 'deprecated in v1.28, non-functional in v1.31+',
   rbd: 'deprecated in v1.28, non-functional in v1.31+',
 };
@@ -35,7 +31,6 @@ const SECCOMP = 'seccomp.security.alpha.kubernetes.io/pod';
 const SECCOMP_CONTAINER = 'container.seccomp.security.alpha.kubernetes.io/';
 const APPARMOR = 'container.apparmor.security.beta.kubernetes.io/';
 const NO_SELECTOR = 'a null labelSelector results in matching no pod';
-const NANO = 1_000_000_000n;
 
 type Annotations = { readonly [key: string]: string | undefined } | undefined;
 
@@ -47,8 +42,12 @@ export function podWarnings(at: string, { metadata, spec = {} }: PodTemplate): s
     ...spreadWarnings(at, spec),
     ...deprecated(`${at}metadata.annotations`, annotations, ANNOTATIONS),
     ...volumeWarnings(at, spec),
+    ...overlapWarnings(spec.volumes),
     ...repeated(`${at}spec.hostAliases`, spec.hostAliases, 'ip'),
     ...repeated(`${at}spec.imagePullSecrets`, spec.imagePullSecrets, 'name'),
+    ...(spec.imagePullSecrets ?? []).flatMap(({ name = '' }, index) =>
+      name === '' ? [`${at}spec.imagePullSecrets[${index}].name: invalid empty name ""`] : [],
+    ),
     ...fractions(`${at}spec.overhead`, spec.overhead),
     ...seccompWarnings(at, annotations, SECCOMP, spec.securityContext?.seccompProfile),
     ...containersOf(at, spec).flatMap(([field, container]) =>
@@ -57,6 +56,12 @@ export function podWarnings(at: string, { metadata, spec = {} }: PodTemplate): s
     ...portWarnings(containersOf(at, spec)),
     ...graceWarnings(at, spec),
     ...affinityWarnings(at, spec),
+    ...(spec.dnsConfig?.nameservers ?? []).flatMap((address, index) =>
+      addressWarnings(`${at}spec.dnsConfig.nameservers[${index}]`, address),
+    ),
+    ...(spec.hostAliases ?? []).flatMap(({ ip = '' }, index) =>
+      addressWarnings(`${at}spec.hostAliases[${index}].ip`, ip),
+    ),
   ];
 }
 
@@ -73,28 +78,19 @@ function containersOf(at: string, spec: PodSpec): (readonly [field: string, cont
   );
 }
 
-interface Term {
-  matchExpressions?: { key?: string | undefined }[] | undefined;
-}
-
 function labelWarnings(at: string, { nodeSelector, affinity }: PodSpec): string[] {
   const field = `${at}spec.affinity.nodeAffinity`;
   const {
     requiredDuringSchedulingIgnoredDuringExecution: hard,
     preferredDuringSchedulingIgnoredDuringExecution: soft,
   } = affinity?.nodeAffinity ?? {};
-  const of = (place: string, { matchExpressions = [] }: Term): string[] =>
-    matchExpressions.flatMap(({ key = '' }, index) => {
-      const message = getOwn(LABELS, key);
-      return message === undefined ? [] : [`${place}.matchExpressions[${index}].key: ${key} is ${message}`];
-    });
   return [
-    ...deprecated(`${at}spec.nodeSelector`, nodeSelector, LABELS),
+    ...deprecated(`${at}spec.nodeSelector`, nodeSelector, NODE_LABELS),
     ...(hard?.nodeSelectorTerms ?? []).flatMap((term, index) =>
-      of(`${field}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[${index}]`, term),
+      termWarnings(`${field}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[${index}]`, term),
     ),
     ...(soft ?? []).flatMap(({ preference = {} }, index) =>
-      of(`${field}.preferredDuringSchedulingIgnoredDuringExecution[${index}].preference`, preference),
+      termWarnings(`${field}.preferredDuringSchedulingIgnoredDuringExecution[${index}].preference`, preference, true),
     ),
   ];
 }
@@ -102,7 +98,7 @@ function labelWarnings(at: string, { nodeSelector, affinity }: PodSpec): string[
 function spreadWarnings(at: string, { topologySpreadConstraints = [] }: PodSpec): string[] {
   return topologySpreadConstraints.flatMap(({ topologyKey = '', labelSelector }, index) => {
     const field = `${at}spec.topologySpreadConstraints[${index}]`;
-    const message = getOwn(LABELS, topologyKey);
+    const message = getOwn(NODE_LABELS, topologyKey);
     return [
       ...(message === undefined ? [] : [`${field}.topologyKey: ${topologyKey} is ${message}`]),
       ...(labelSelector === undefined ? [`${field}.labelSelector: ${NO_SELECTOR}`] : []),
@@ -111,11 +107,19 @@ function spreadWarnings(at: string, { topologySpreadConstraints = [] }: PodSpec)
 }
 
 function volumeWarnings(at: string, { volumes = [] }: PodSpec): string[] {
-  return volumes.flatMap((volume, index) =>
-    Object.entries(VOLUMES)
-      .filter(([source]) => getOwn(volume, source) !== undefined)
-      .map(([source, message]) => `${at}spec.volumes[${index}].${source}: ${message}`),
-  );
+  return volumes.flatMap((volume, index) => {
+    const field = `${at}spec.volumes[${index}]`;
+    const of = (sources: Readonly<Record<string, string>>): string[] =>
+      Object.entries(sources)
+        .filter(([source]) => getOwn(volume, source) !== undefined)
+        .map(([source, message]) => `${field}.${source === 'storageos' ? 'storageOS' : source}: ${message}`);
+    const claim = volume.ephemeral?.volumeClaimTemplate?.spec;
+    return [
+      ...of(VOLUMES),
+      ...(claim === undefined ? [] : claimWarnings(`${field}.ephemeral.volumeClaimTemplate.spec`, claim)),
+      ...of(LATER_VOLUMES),
+    ];
+  });
 }
 
 function repeated(
@@ -135,12 +139,9 @@ function repeated(
 type Quantities = { readonly [name: string]: string | undefined } | undefined;
 
 function fractions(field: string, quantities: Quantities): string[] {
-  return ['memory', 'ephemeral-storage'].flatMap((name) => {
-    const value = getOwn(quantities, name);
-    const nano = value === undefined ? undefined : parseQuantity(value);
-    if (nano === undefined || nano % NANO === 0n) return [];
-    return [`${field}[${name}]: fractional byte value ${JSON.stringify(value)} is invalid, must be an integer`];
-  });
+  return ['memory', 'ephemeral-storage'].flatMap((name) =>
+    fractionWarning(`${field}[${name}]`, getOwn(quantities, name)),
+  );
 }
 
 function seccompWarnings(at: string, annotations: Annotations, key: string, profile: object | undefined): string[] {

@@ -10,6 +10,7 @@ import { defineKind, validateObjectMeta, validateObjectMetaUpdate } from '../met
 import { dns1123Subdomain } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Of } from '../shapes.ts';
+import { claimWarnings } from '../shared/claim-warnings.ts';
 import { validateLabelSelector } from '../shared/selectors.ts';
 import { type ClaimOptions, type ClaimSpec, validateClaimSpec } from './claim-spec.ts';
 import { CLASS_ANNOTATION, orUnset, shortModes } from './shared.ts';
@@ -23,6 +24,21 @@ const FIXED =
 /** The defaults of a claim's spec; those of a claim template inside a pod are the same. */
 export function defaultClaimSpec(spec: ClaimSpec): void {
   spec.volumeMode ??= 'Filesystem';
+}
+
+/** A source of another kind than these is only named by the newer field. */
+function isOlderSource({ apiGroup = '', kind }: NonNullable<ClaimSpec['dataSource']>): boolean {
+  if (apiGroup === '') return kind === 'PersistentVolumeClaim';
+  return apiGroup === 'snapshot.storage.k8s.io' && kind === 'VolumeSnapshot';
+}
+
+/** What a claim is copied from; sources in other namespaces are a feature that is off. */
+function settleSources(spec: ClaimSpec, old?: ClaimSpec): void {
+  if ((spec.dataSourceRef?.namespace ?? '') !== '' && (old?.dataSourceRef?.namespace ?? '') === '') {
+    delete spec.dataSourceRef;
+  }
+  const isNew = old?.dataSource === undefined && old?.dataSourceRef === undefined;
+  if (isNew && spec.dataSource !== undefined && !isOlderSource(spec.dataSource)) delete spec.dataSource;
   // The older field and the newer say the same, unless the newer reaches into another namespace.
   const { dataSource, dataSourceRef } = spec;
   if (dataSource !== undefined && dataSourceRef === undefined) spec.dataSourceRef = { ...dataSource };
@@ -120,8 +136,23 @@ export const persistentvolumeclaims = defineKind({
       claim.status.phase ??= 'Pending';
     },
     prepareForCreate: (object) => {
-      of(object).status = { phase: 'Pending' };
+      const claim = of(object);
+      claim.status = { phase: 'Pending' };
+      if (claim.spec !== undefined) settleSources(claim.spec);
     },
+    prepareForUpdate: (object, old) => {
+      const { spec } = of(object);
+      of(object).status = of(old).status;
+      if (spec !== undefined) settleSources(spec, of(old).spec ?? {});
+    },
+    warnings: (object) => [
+      ...(object.metadata.annotations?.[CLASS_ANNOTATION] === undefined
+        ? []
+        : [
+            `metadata.annotations[${CLASS_ANNOTATION}]: deprecated since v1.8; use "storageClassName" attribute instead`,
+          ]),
+      ...claimWarnings('spec', of(object).spec ?? {}),
+    ],
     validateCreate: (object) => validateClaimSpec('spec', of(object).spec ?? {}),
     validateUpdate,
     validateStatusUpdate: validateStatus,

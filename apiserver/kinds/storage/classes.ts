@@ -1,6 +1,7 @@
 // StorageClasses and CSIStorageCapacities: which volumes can be provisioned, and the capacity that is left per topology.
 
 import type { CSIStorageCapacity, StorageClass } from 'kubernetes-types/storage/v1';
+import { getOwn } from '../../../lib/own-property.ts';
 import { parseQuantity } from '../../../lib/quantity.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import { NAME_COLUMN, namedTable, text } from '../columns.ts';
@@ -9,6 +10,7 @@ import { defineKind } from '../metadata.ts';
 import { dns1123Subdomain, qualifiedName } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as } from '../shapes.ts';
+import { NODE_LABELS, selectorWarnings } from '../shared/node-label-warnings.ts';
 import { validateLabelSelector } from '../shared/selectors.ts';
 import { isDefaultClass, orUnset, validateParameters, validateTopologies } from './shared.ts';
 
@@ -46,6 +48,16 @@ function validateClassUpdate(object: KubeObject, old: KubeObject): FieldError[] 
   return errors;
 }
 
+function classWarnings(object: KubeObject): string[] {
+  return (classOf(object).allowedTopologies ?? []).flatMap(({ matchLabelExpressions = [] }, index) =>
+    matchLabelExpressions.flatMap(({ key = '' }, place) => {
+      const message = getOwn(NODE_LABELS, key);
+      const field = `allowedTopologies[${index}].matchLabelExpressions[${place}].key`;
+      return message === undefined ? [] : [`${field}: ${message}`];
+    }),
+  );
+}
+
 const classTable = namedTable(
   [
     text('Provisioner', 'provisioner indicates the type of the provisioner.'),
@@ -77,6 +89,7 @@ export const storageclasses = defineKind({
       storageClass.volumeBindingMode ??= 'Immediate';
     },
     validateCreate: validateClass,
+    warnings: classWarnings,
     validateUpdate: validateClassUpdate,
     table: {
       columns: classTable.columns,
@@ -116,6 +129,7 @@ export const csistoragecapacities = defineKind({
   updateMeta: ['rules', 'create', 'update', 'own'],
   strategy: {
     validateCreate: validateCapacity,
+    warnings: (object) => selectorWarnings('nodeTopology', capacityOf(object).nodeTopology),
     validateUpdate: (object, old) => {
       const [now, before] = [capacityOf(object), capacityOf(old)];
       const errors: FieldError[] = [];

@@ -118,7 +118,15 @@ export const csidrivers = defineKind({
   schema: 'io.k8s.api.storage.v1.CSIDriver',
   updateMeta: ['update', 'create', 'own'],
   strategy: {
+    countsGenerations: true,
     applyDefaults: defaultDriver,
+    // Of a feature that is off.
+    prepareForCreate: (object) => void delete driverOf(object).spec?.nodeAllocatableUpdatePeriodSeconds,
+    prepareForUpdate: (object, old) => {
+      if (driverOf(old).spec?.nodeAllocatableUpdatePeriodSeconds === undefined) {
+        delete driverOf(object).spec?.nodeAllocatableUpdatePeriodSeconds;
+      }
+    },
     validateCreate: validateDriver,
     validateUpdate: validateDriverUpdate,
     table: namedTable(
@@ -164,19 +172,14 @@ function validateNode(object: KubeObject): FieldError[] {
     else if (Buffer.byteLength(nodeID) > MAX_NODE_ID_BYTES) {
       found.push(invalid(`${at}.nodeID`, nodeID, `must be ${MAX_NODE_ID_BYTES} characters or less`));
     }
-    for (const [place, key] of topologyKeys.entries()) {
-      const field = `${at}.topologyKeys[${place}]`;
-      addErrors(found, key === '' ? [required(field)] : syntax(field, key, qualifiedName(key)));
+    addErrors(found, nonNegative(`${at}.allocatable.count`, allocatable?.count));
+    const keys = new Set<string>();
+    for (const key of topologyKeys) {
+      if (key === '') found.push(required(at));
+      if (keys.has(key)) found.push(duplicate(at, key));
+      keys.add(key);
+      addErrors(found, syntax(at, key, qualifiedName(key)));
     }
-    addErrors(
-      found,
-      duplicates(
-        topologyKeys,
-        (place) => `${at}.topologyKeys[${place}]`,
-        (key) => key,
-      ),
-      nonNegative(`${at}.allocatable.count`, allocatable?.count),
-    );
     return found;
   });
   return errors.concat(
@@ -230,8 +233,7 @@ export const csinodes = defineKind({
 function validateAttachment(object: KubeObject): FieldError[] {
   const { attacher, nodeName = '', source = {} } = attachmentOf(object).spec ?? {};
   const { inlineVolumeSpec, persistentVolumeName } = source;
-  const errors = validateDriverName('spec.attacher', attacher);
-  addErrors(errors, syntax('spec.nodeName', nodeName, dns1123Subdomain(nodeName)));
+  const errors = (attacher ?? '') === '' ? [required('spec.attacher')] : [];
   if ((inlineVolumeSpec === undefined) === (persistentVolumeName === undefined)) {
     const neither = inlineVolumeSpec === undefined;
     const why = 'must specify exactly one of inlineVolumeSpec and persistentVolumeName';
@@ -241,7 +243,12 @@ function validateAttachment(object: KubeObject): FieldError[] {
   } else if (inlineVolumeSpec !== undefined) {
     addErrors(errors, validateVolumeSpec('spec.source.inlineVolumeSpec', inlineVolumeSpec, { inline: true }));
   }
-  return errors.concat(validateAttachmentStatus(object));
+  addErrors(errors, syntax('spec.nodeName', nodeName, dns1123Subdomain(nodeName)));
+  addErrors(errors, validateAttachmentStatus(object));
+  addErrors(errors, validateDriverName('spec.attacher', attacher));
+  if (persistentVolumeName === undefined) return errors;
+  const at = 'spec.source.persistentVolumeName';
+  return errors.concat(syntax(at, persistentVolumeName, dns1123Subdomain(persistentVolumeName)));
 }
 
 function validateAttachmentStatus(object: KubeObject): FieldError[] {

@@ -59,7 +59,7 @@ export function validateClassName(field: string, name: string | undefined): Fiel
 
 /** The name of a CSI driver, by the CSI specification: at most 63 bytes, a DNS subdomain but for its case. */
 export function validateDriverName(field: string, name: string | undefined): FieldError[] {
-  if (name === undefined || name === '') return [required(field)];
+  if (name === undefined || name === '') return [required(field), ...syntax(field, '', dns1123Subdomain(''))];
   const errors = syntax(field, name, dns1123Subdomain(name.toLowerCase()));
   if (name.length > MAX_DRIVER_NAME) {
     errors.push({

@@ -1,32 +1,21 @@
 // Rules for a PersistentVolume's spec: exactly one source, sound capacity and modes, and what of it may never change.
 
 import type { PersistentVolumeSpec } from 'kubernetes-types/core/v1';
+import { getOwn } from '../../../lib/own-property.ts';
 import { parseQuantity } from '../../../lib/quantity.ts';
 import { sameJson } from '../../../lib/same-json.ts';
-import {
-  addErrors,
-  forbidden,
-  IMMUTABLE,
-  invalid,
-  notSupported,
-  optionalOneOf,
-  required,
-  syntax,
-} from '../field-errors.ts';
-import { dns1123Label, dns1123Subdomain, noBacksteps } from '../names.ts';
+import { addErrors, forbidden, IMMUTABLE, invalid, notSupported, optionalOneOf, required } from '../field-errors.ts';
 import { validateNodeSelector } from '../pods/validate-scheduling.ts';
 import type { FieldError } from '../resource.ts';
 import type { Loose } from '../shapes.ts';
-import { validateAccessModes, validateClassName, validateDriverName, validateVolumeMode } from './shared.ts';
-import { STORAGE_SOURCES } from './sources.ts';
+import { validateAccessModes, validateClassName, validateVolumeMode } from './shared.ts';
+import { SECRETS, SOURCES, validateVolumeSource } from './validate-source.ts';
 
 export type VolumeSpec = Loose<PersistentVolumeSpec>;
 
 const RECLAIM_POLICIES = ['Delete', 'Recycle', 'Retain'];
-const SOURCES = ([...STORAGE_SOURCES, 'azureFile', 'csi', 'glusterfs', 'local'] as const).toSorted();
-
 /** `inline` is a spec inside a VolumeAttachment: it has a source and access modes, and no claim or policy. */
-export function validateVolumeSpec(field: string, spec: VolumeSpec, { inline = false } = {}): FieldError[] {
+export function validateVolumeSpec(field: string, spec: VolumeSpec, { inline = false, name = '' } = {}): FieldError[] {
   const errors: FieldError[] = [];
   if (inline) {
     for (const name of ['claimRef', 'persistentVolumeReclaimPolicy', 'storageClassName'] as const) {
@@ -40,7 +29,7 @@ export function validateVolumeSpec(field: string, spec: VolumeSpec, { inline = f
     errors,
     optionalOneOf(`${field}.persistentVolumeReclaimPolicy`, spec.persistentVolumeReclaimPolicy, RECLAIM_POLICIES),
     validateAffinity(field, spec),
-    validateSource(field, spec),
+    validateVolumeSource(field, spec, name),
     validateClassName(`${field}.storageClassName`, spec.storageClassName),
     validateVolumeMode(`${field}.volumeMode`, spec.volumeMode),
   );
@@ -48,6 +37,16 @@ export function validateVolumeSpec(field: string, spec: VolumeSpec, { inline = f
     errors.push(
       forbidden(`${field}.persistentVolumeReclaimPolicy`, "may not be 'recycle' for a hostPath mount of '/'"),
     );
+  }
+  const { volumeAttributesClassName: attributes } = spec;
+  if (attributes === undefined || inline) return errors;
+  const at = `${field}.volumeAttributesClassName`;
+  addErrors(
+    errors,
+    attributes === '' ? [required(at, 'an empty string is disallowed')] : validateClassName(at, attributes),
+  );
+  if (spec.csi === undefined) {
+    errors.push(required(`${field}.csi`, 'has to be specified when using volumeAttributesClassName'));
   }
   return errors;
 }
@@ -68,67 +67,11 @@ function validateCapacity(field: string, capacity: VolumeSpec['capacity']): Fiel
 
 function validateAffinity(field: string, spec: VolumeSpec): FieldError[] {
   const { nodeAffinity } = spec;
-  if (nodeAffinity === undefined) {
-    return spec.local === undefined ? [] : [required(`${field}.nodeAffinity`, 'Local volume requires node affinity')];
-  }
+  if (nodeAffinity === undefined) return [];
   if (nodeAffinity.required === undefined) {
     return [required(`${field}.nodeAffinity.required`, 'must specify required node constraints')];
   }
   return validateNodeSelector(`${field}.nodeAffinity.required`, nodeAffinity.required);
-}
-
-function validateSource(field: string, spec: VolumeSpec): FieldError[] {
-  const sources = SOURCES.filter((source) => spec[source] !== undefined);
-  if (sources.length === 0) return [required(field, 'must specify a volume type')];
-  const errors = sources
-    .slice(1)
-    .map((source) => forbidden(`${field}.${source}`, 'may not specify more than 1 volume type'));
-  if (spec.hostPath !== undefined) {
-    const path = spec.hostPath.path ?? '';
-    addErrors(
-      errors,
-      path === '' ? [required(`${field}.hostPath.path`)] : syntax(`${field}.hostPath.path`, path, noBacksteps(path)),
-    );
-  }
-  if (spec.local !== undefined) {
-    const path = spec.local.path ?? '';
-    addErrors(
-      errors,
-      path === '' ? [required(`${field}.local.path`)] : syntax(`${field}.local.path`, path, noBacksteps(path)),
-    );
-  }
-  if (spec.nfs !== undefined) {
-    const { server = '', path = '' } = spec.nfs;
-    if (server === '') errors.push(required(`${field}.nfs.server`));
-    if (path === '') errors.push(required(`${field}.nfs.path`));
-    else if (!path.startsWith('/')) errors.push(invalid(`${field}.nfs.path`, path, 'must be an absolute path'));
-  }
-  if (spec.csi !== undefined) addErrors(errors, validateCsi(`${field}.csi`, spec.csi));
-  return errors;
-}
-
-const SECRETS = [
-  'controllerPublishSecretRef',
-  'controllerExpandSecretRef',
-  'nodePublishSecretRef',
-  'nodeExpandSecretRef',
-] as const;
-
-function validateCsi(field: string, csi: NonNullable<VolumeSpec['csi']>): FieldError[] {
-  const errors = validateDriverName(`${field}.driver`, csi.driver);
-  if ((csi.volumeHandle ?? '') === '') errors.push(required(`${field}.volumeHandle`));
-  for (const secret of [...SECRETS, 'nodeStageSecretRef'] as const) {
-    const reference = csi[secret];
-    if (reference === undefined) continue;
-    const { name = '', namespace = '' } = reference;
-    const at = `${field}.${secret}`;
-    addErrors(errors, name === '' ? [required(`${at}.name`)] : syntax(`${at}.name`, name, dns1123Subdomain(name)));
-    addErrors(
-      errors,
-      namespace === '' ? [required(`${at}.namespace`)] : syntax(`${at}.namespace`, namespace, dns1123Label(namespace)),
-    );
-  }
-  return errors;
 }
 
 /** What of a volume stays as it was made; a secret that is missing may still be added. */
@@ -138,11 +81,36 @@ export function validateVolumeSpecUpdate(spec: VolumeSpec, old: VolumeSpec): Fie
     errors.push(forbidden('spec.persistentvolumesource', 'spec.persistentvolumesource is immutable after creation'));
   }
   if (spec.volumeMode !== old.volumeMode) errors.push(invalid('volumeMode', spec.volumeMode, IMMUTABLE));
-  if (old.nodeAffinity !== undefined && !sameJson(spec.nodeAffinity, old.nodeAffinity)) {
+  if (old.nodeAffinity !== undefined && !sameJson(asBefore(spec.nodeAffinity, old.nodeAffinity), old.nodeAffinity)) {
     const why = 'field is immutable, except for updating from beta label to GA';
     errors.push(invalid('nodeAffinity', spec.nodeAffinity ?? null, why));
   }
   return errors;
+}
+
+/** Labels that may become those that took their places. */
+const GA_LABELS: Readonly<Record<string, string>> = {
+  'failure-domain.beta.kubernetes.io/zone': 'topology.kubernetes.io/zone',
+  'failure-domain.beta.kubernetes.io/region': 'topology.kubernetes.io/region',
+  'beta.kubernetes.io/os': 'kubernetes.io/os',
+  'beta.kubernetes.io/arch': 'kubernetes.io/arch',
+  'beta.kubernetes.io/instance-type': 'node.kubernetes.io/instance-type',
+};
+
+type Affinity = VolumeSpec['nodeAffinity'];
+
+/** With the labels that `old` has, where those of `affinity` took their places. */
+function asBefore(affinity: Affinity, old: Affinity): Affinity {
+  const result = structuredClone(affinity);
+  for (const [index, term] of (result?.required?.nodeSelectorTerms ?? []).entries()) {
+    const before = old?.required?.nodeSelectorTerms?.[index]?.matchExpressions ?? [];
+    for (const [place, requirement] of (term.matchExpressions ?? []).entries()) {
+      const key = before[place]?.key ?? '';
+      const renamed = getOwn(GA_LABELS, key);
+      if (renamed !== undefined && renamed === requirement.key) requirement.key = key;
+    }
+  }
+  return result;
 }
 
 function sourceOf(spec: VolumeSpec, old: VolumeSpec): object {

@@ -6,6 +6,7 @@ import { optionalOneOf } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as } from '../shapes.ts';
+import { termWarnings } from '../shared/node-label-warnings.ts';
 import { CLASS_ANNOTATION, orUnset, shortModes } from './shared.ts';
 import { validateVolumeSpec, validateVolumeSpecUpdate } from './validate-volume.ts';
 
@@ -14,6 +15,34 @@ const PHASES = ['Available', 'Bound', 'Failed', 'Pending', 'Released'];
 
 function validateStatus(object: KubeObject): FieldError[] {
   return optionalOneOf('status.phase', of(object).status?.phase, PHASES);
+}
+
+const ANNOTATIONS: Readonly<Record<string, string>> = {
+  [CLASS_ANNOTATION]: 'deprecated since v1.8; use "storageClassName" attribute instead',
+  'volume.beta.kubernetes.io/mount-options': 'deprecated since v1.31; use "mountOptions" attribute instead',
+};
+const RECYCLE =
+  'The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.';
+const SOURCES = [
+  ['cephfs', 'cephfs', 'deprecated in v1.28, non-functional in v1.31+'],
+  ['photonPersistentDisk', 'photonPersistentDisk', 'deprecated in v1.11, non-functional in v1.16+'],
+  ['scaleIO', 'scaleIO', 'deprecated in v1.16, non-functional in v1.22+'],
+  ['storageos', 'storageOS', 'deprecated in v1.22, non-functional in v1.25+'],
+  ['glusterfs', 'glusterfs', 'deprecated in v1.25, non-functional in v1.26+'],
+  ['rbd', 'rbd', 'deprecated in v1.28, non-functional in v1.31+'],
+] as const;
+
+function volumeWarnings(object: KubeObject): string[] {
+  const { metadata, spec = {} } = of(object);
+  const terms = spec.nodeAffinity?.required?.nodeSelectorTerms ?? [];
+  return [
+    ...Object.entries(ANNOTATIONS)
+      .filter(([key]) => metadata.annotations?.[key] !== undefined)
+      .map(([key, message]) => `metadata.annotations[${key}]: ${message}`),
+    ...(spec.persistentVolumeReclaimPolicy === 'Recycle' ? [`spec.persistentVolumeReclaimPolicy: ${RECYCLE}`] : []),
+    ...terms.flatMap((term, index) => termWarnings(`spec.nodeAffinity.required.nodeSelectorTerms[${index}]`, term)),
+    ...SOURCES.filter(([source]) => spec[source] !== undefined).map(([, name, message]) => `spec.${name}: ${message}`),
+  ];
 }
 
 export const persistentvolumes = defineKind({
@@ -43,7 +72,8 @@ export const persistentvolumes = defineKind({
       const since = object.metadata.creationTimestamp;
       of(object).status = { phase: 'Pending', ...(since === undefined ? {} : { lastPhaseTransitionTime: since }) };
     },
-    validateCreate: (object) => validateVolumeSpec('spec', of(object).spec ?? {}),
+    warnings: volumeWarnings,
+    validateCreate: (object) => validateVolumeSpec('spec', of(object).spec ?? {}, { name: object.metadata.name ?? '' }),
     validateUpdate: (object, old) => validateVolumeSpecUpdate(of(object).spec ?? {}, of(old).spec ?? {}),
     validateStatusUpdate: validateStatus,
     selectableFields: { name: (object) => object.metadata.name ?? '' },

@@ -219,7 +219,13 @@ describe('a DeviceClass', () => {
   it.each<[Fields, string[]]>([
     [{ selectors: [{ cel: { expression: 'device.driver == "a"' } }] }, []],
     [{ selectors: [{}] }, ['spec.selectors[0].cel: Required value']],
-    [{ config: [{ opaque: { driver: '', parameters: {} } }] }, ['spec.config[0].opaque.driver: Required value']],
+    [
+      { config: [{ opaque: { driver: '', parameters: {} } }] },
+      [
+        'spec.config[0].opaque.driver: Required value',
+        expect.stringContaining('spec.config[0].opaque.driver: Invalid value: "": a lowercase RFC 1123 subdomain'),
+      ],
+    ],
   ])('%j', (spec, expected) => expect(lines(create(classes, { spec }).errors)).toEqual(expected));
 });
 

@@ -70,23 +70,23 @@ describe('nodes', () => {
 
   it('register with their status, and change it through the subresource alone', () => {
     const node = create(row('nodes'), { status: { capacity: { cpu: '4' } } });
-    expect(node.object['status']).toEqual({ capacity: { cpu: '4' } });
+    expect(node.object['status']).toEqual({ capacity: { cpu: '4' }, allocatable: { cpu: '4' } });
     const changed = update(row('nodes'), node.object, (draft) => {
       draft['status'] = {};
     });
-    expect(changed.object['status']).toEqual({ capacity: { cpu: '4' } });
+    expect(changed.object['status']).toEqual({ capacity: { cpu: '4' }, allocatable: { cpu: '4' } });
   });
 
   it.each<[string, Fields, RegExp]>([
     [
       'a taint has a key',
       { spec: { taints: [{ effect: 'NoSchedule' }] } },
-      /^spec\.taints\[0\]\.key: Invalid value: "": name part must be non-empty/,
+      /^metadata\.taints\[0\]\.key: Invalid value: "": name part must be non-empty/,
     ],
     [
       'a taint effect is a known one',
       { spec: { taints: [{ key: 'a', effect: 'No' }] } },
-      /^spec\.taints\[0\]\.effect: Unsupported value: "No"/,
+      /^metadata\.taints\[0\]\.effect: Unsupported value: "No"/,
     ],
     [
       'taints differ',
@@ -98,7 +98,7 @@ describe('nodes', () => {
           ],
         },
       },
-      /^spec\.taints\[1\]: Duplicate value: "a:NoSchedule"$/,
+      /^metadata\.taints\[1\]: Duplicate value: "a:NoSchedule"$/,
     ],
     [
       'capacity is not negative',
@@ -373,7 +373,12 @@ describe('events', () => {
         action: 'B',
       }).errors,
     );
-    expect(errors).toEqual(['reportingController: Required value', 'reportingInstance: Required value']);
+    expect(errors).toEqual([
+      'reportingController: Required value',
+      'reportingController: Invalid value: "": name part must be non-empty',
+      expect.stringContaining('reportingController: Invalid value: "": name part must consist of'),
+      'reportingInstance: Required value',
+    ]);
   });
 });
 

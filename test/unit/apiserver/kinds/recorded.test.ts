@@ -26,7 +26,8 @@ interface Recorded {
   readonly warnings?: readonly string[];
 }
 
-const RECORDED: readonly Recorded[] = JSON.parse(readFileSync(new URL('recorded.json', import.meta.url), 'utf8'));
+const read = (name: string): Recorded[] => JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8'));
+const RECORDED: readonly Recorded[] = [...read('recorded.json'), ...read('recorded-later.json')];
 const CONTEXT: RequestContext = {
   user: { name: 'admin', groups: ['system:masters'] },
   now: NOW,
@@ -87,6 +88,11 @@ function rulesOf(row: ResourceKind, sub: string): UpdateRules {
   return sub === 'finalize' ? finalizeRules : ephemeralContainersRules;
 }
 
+function warningsOf({ strategy }: ResourceKind, sub: string, object: KubeObject, old: KubeObject): readonly string[] {
+  if (sub === '') return strategy.warnings?.(object, old) ?? [];
+  return sub === 'status' ? (strategy.statusWarnings?.(object) ?? []) : [];
+}
+
 function update(
   row: ResourceKind,
   before: Record<string, unknown>,
@@ -109,7 +115,7 @@ function update(
   return {
     object,
     errors,
-    warnings: sub === '' && errors.length === 0 ? (strategy.warnings?.(object, old) ?? []) : [],
+    warnings: errors.length > 0 ? [] : warningsOf(row, sub, object, old),
   };
 }
 

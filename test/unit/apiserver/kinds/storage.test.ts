@@ -266,7 +266,7 @@ describe('what is refused', () => {
     [
       'a source that is no claim',
       claims,
-      { spec: claimSpec({ dataSource: { kind: 'Pod', name: 'p' } }) },
+      { spec: claimSpec({ dataSourceRef: { kind: 'Pod', name: 'p' } }) },
       [
         expect.stringContaining('spec.dataSource: Invalid value: "Pod": must be \'PersistentVolumeClaim\''),
         expect.stringContaining('spec.dataSourceRef'),
@@ -292,7 +292,7 @@ describe('what is refused', () => {
       'a volume of two sources',
       volumes,
       { spec: volumeSpec({ hostPath: { path: '/x' } }) },
-      ['spec.hostPath: Forbidden: may not specify more than 1 volume type'],
+      ['spec.csi: Forbidden: may not specify more than 1 volume type'],
     ],
     [
       'a volume with more than storage',
@@ -347,8 +347,8 @@ describe('what is refused', () => {
     [
       'half a secret',
       volumes,
-      { spec: volumeSpec({ csi: { driver: 'csi.test', volumeHandle: 'v', nodeStageSecretRef: { name: 's' } } }) },
-      ['spec.csi.nodeStageSecretRef.namespace: Required value'],
+      { spec: volumeSpec({ csi: { driver: 'csi.test', volumeHandle: 'v', nodePublishSecretRef: { name: 's' } } }) },
+      ['spec.csi.nodePublishSecretRef.namespace: Required value'],
     ],
     [
       'recycling the root',
@@ -434,7 +434,7 @@ describe('what is refused', () => {
       'a topology key twice',
       nodes,
       { spec: { drivers: [{ name: 'd', nodeID: 'x', topologyKeys: ['zone', 'zone'] }] } },
-      ['spec.drivers[0].topologyKeys[1]: Duplicate value: "zone"'],
+      ['spec.drivers[0]: Duplicate value: "zone"'],
     ],
     [
       'an attachment of nothing',
@@ -446,7 +446,10 @@ describe('what is refused', () => {
       'an attachment of an unnamed volume',
       attachments,
       { spec: { attacher: 'd', nodeName: 'n', source: { persistentVolumeName: '' } } },
-      ['spec.source.persistentVolumeName: Required value: must specify non empty persistentVolumeName'],
+      [
+        'spec.source.persistentVolumeName: Required value: must specify non empty persistentVolumeName',
+        expect.stringContaining('spec.source.persistentVolumeName: Invalid value: "": a lowercase RFC 1123 subdomain'),
+      ],
     ],
     [
       'less than no capacity',

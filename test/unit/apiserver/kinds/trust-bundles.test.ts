@@ -23,7 +23,12 @@ describe('a ClusterTrustBundle', () => {
   });
 
   test.each<[string, string, () => object, string]>([
-    ['no bundle', 'x', () => ({}), 'spec.trustBundle: Required value'],
+    [
+      'no bundle',
+      'x',
+      () => ({}),
+      'spec.trustBundle: Invalid value: "<value omitted>": at least one trust anchor must be provided',
+    ],
     ['nothing in it', 'x', () => ({ trustBundle: 'hello' }), 'at least one trust anchor must be provided'],
     ['a key', 'x', () => ({ trustBundle: generateKeyPair().privateKey }), 'entry 0 has bad block type: PRIVATE KEY'],
     ['no certificate', 'x', () => ({ trustBundle: pem('AAAA') }), 'entry 0 does not parse as X.509'],

@@ -17,6 +17,7 @@ const warnings = (spec: Fields, metadata: Fields = {}): readonly string[] =>
   deployments.strategy.warnings?.(deployment(spec, metadata)) ?? [];
 const containers = (more: Fields): Fields => ({ containers: [{ ...container, ...more }] });
 const port = (...list: Fields[]): Fields => containers({ ports: list });
+const item = (path: string): Fields => ({ key: 'k', path });
 const at = 'spec.template.spec';
 
 describe('a template', () => {
@@ -36,6 +37,50 @@ describe('a template', () => {
     [
       { volumes: [{ name: 'a', gitRepo: { repository: 'r' } }] },
       [`${at}.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+`],
+    ],
+    [
+      {
+        dnsConfig: { nameservers: ['010.1.1.1', 'FE80::1', '10.1.1.1'] },
+        hostAliases: [{ ip: '1.2.3.04', hostnames: ['a'] }],
+      },
+      [
+        `${at}.dnsConfig.nameservers[0]: non-standard IP address "010.1.1.1" will be considered invalid in a future Kubernetes release: use "10.1.1.1"`,
+        `${at}.dnsConfig.nameservers[1]: IPv6 address "FE80::1" should be in RFC 5952 canonical format ("fe80::1")`,
+        `${at}.hostAliases[0].ip: non-standard IP address "1.2.3.04" will be considered invalid in a future Kubernetes release: use "1.2.3.4"`,
+      ],
+    ],
+    [
+      { volumes: [{ name: 'v', configMap: { name: 'c', items: [item('x'), item('x/y'), item('z'), item('xy')] } }] },
+      ['volume "v" (ConfigMap "c"): overlapping paths: "x/y" with "x"'],
+    ],
+    [
+      { volumes: [{ name: 'v', secret: { secretName: 's', items: [item('x/y'), item('x'), item('x/')] } }] },
+      [
+        'volume "v" (Secret "s"): overlapping paths: "x" with "x/y"',
+        'volume "v" (Secret "s"): overlapping paths: "x" with "x/y"',
+        'volume "v" (Secret "s"): overlapping paths: "x" with "x"',
+      ],
+    ],
+    [
+      {
+        volumes: [
+          {
+            name: 'v',
+            projected: {
+              sources: [
+                { configMap: { name: 'c', items: [item('x')] } },
+                { secret: { name: 's', items: [item('x/y')] } },
+                { serviceAccountToken: { path: 'x/y/token' } },
+              ],
+            },
+          },
+        ],
+      },
+      [
+        'volume "v" (Projected): overlapping paths: "x/y" (Secret "s") with "x" (ConfigMap "c")',
+        'volume "v" (Projected): overlapping paths: "x/y/token" (ServiceAccountToken) with "x" (ConfigMap "c")',
+        'volume "v" (Projected): overlapping paths: "x/y/token" (ServiceAccountToken) with "x/y" (Secret "s")',
+      ],
     ],
     [{ imagePullSecrets: [{ name: 'a' }, { name: 'a' }] }, [`${at}.imagePullSecrets[1].name: duplicate name "a"`]],
     [
