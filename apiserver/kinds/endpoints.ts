@@ -92,7 +92,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 function isWritten(label: string, { metadata }: KubeObject): boolean {
-  return (getOwn(WRITERS, label) ?? []).includes(metadata.labels?.[label] ?? '');
+  return (getOwn(WRITERS, label) ?? []).includes(getOwn(metadata.labels, label) ?? '');
 }
 
 function endpointsWarnings(object: KubeObject): string[] {

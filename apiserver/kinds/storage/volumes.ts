@@ -1,6 +1,7 @@
 // PersistentVolumes: the row, its defaults and rules, and how kubectl get prints them.
 
 import type { PersistentVolume } from 'kubernetes-types/core/v1';
+import { getOwn } from '../../../lib/own-property.ts';
 import { namedTable, text } from '../columns.ts';
 import { optionalOneOf } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
@@ -37,7 +38,7 @@ function volumeWarnings(object: KubeObject): string[] {
   const terms = spec.nodeAffinity?.required?.nodeSelectorTerms ?? [];
   return [
     ...Object.entries(ANNOTATIONS)
-      .filter(([key]) => metadata.annotations?.[key] !== undefined)
+      .filter(([key]) => getOwn(metadata.annotations, key) !== undefined)
       .map(([key, message]) => `metadata.annotations[${key}]: ${message}`),
     ...(spec.persistentVolumeReclaimPolicy === 'Recycle' ? [`spec.persistentVolumeReclaimPolicy: ${RECYCLE}`] : []),
     ...terms.flatMap((term, index) => termWarnings(`spec.nodeAffinity.required.nodeSelectorTerms[${index}]`, term)),
