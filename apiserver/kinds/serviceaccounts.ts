@@ -3,9 +3,16 @@
 import type { ServiceAccount } from 'kubernetes-types/core/v1';
 import { namedTable } from './columns.ts';
 import { defineKind } from './metadata.ts';
+import type { KubeObject } from './resource.ts';
 import { as } from './shapes.ts';
 
 const MOUNTABLE = 'kubernetes.io/enforce-mountable-secrets';
+
+/** Of secrets only the names are kept. */
+function onlyNames(object: KubeObject): void {
+  const account = as<ServiceAccount>(object, 'ServiceAccount');
+  if (account.secrets !== undefined) account.secrets = account.secrets.map(({ name = '' }) => ({ name }));
+}
 
 export const serviceaccounts = defineKind({
   group: '',
@@ -19,6 +26,8 @@ export const serviceaccounts = defineKind({
   schema: 'io.k8s.api.core.v1.ServiceAccount',
   updateMeta: ['update', 'rules'],
   strategy: {
+    prepareForCreate: onlyNames,
+    prepareForUpdate: onlyNames,
     warnings: ({ metadata }, old) =>
       metadata.annotations?.[MOUNTABLE] === undefined || old?.metadata.annotations?.[MOUNTABLE] !== undefined
         ? []

@@ -18,7 +18,7 @@ import {
 } from '../names.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Loose, type Of } from '../shapes.ts';
-import { balancerWarnings } from '../shared/addresses.ts';
+import { balancerWarnings, looseAddress } from '../shared/addresses.ts';
 import { allOf, validateImmutable } from '../shared/counts.ts';
 
 const of = (object: KubeObject): Of<Ingress> => as<Ingress>(object, 'Ingress');
@@ -166,7 +166,7 @@ function validateStatus(object: KubeObject, old: KubeObject): FieldError[] {
   return (of(object).status?.loadBalancer?.ingress ?? []).flatMap(({ ip = '', hostname = '' }, index) => {
     const at = `status.loadBalancer.ingress[${index}]`;
     return allOf(
-      ip === '' || known.has(ip) ? [] : syntax(`${at}.ip`, ip, ipAddress(ip)),
+      ip === '' || known.has(ip) ? [] : syntax(`${at}.ip`, ip, looseAddress(ip)),
       hostname === '' ? [] : syntax(`${at}.hostname`, hostname, dns1123Subdomain(hostname)),
       hostname !== '' && isAddress(hostname) ? [invalid(`${at}.hostname`, hostname, NOT_A_NAME)] : [],
     );

@@ -118,13 +118,17 @@ export const csidrivers = defineKind({
   schema: 'io.k8s.api.storage.v1.CSIDriver',
   updateMeta: ['update', 'create', 'own'],
   strategy: {
-    countsGenerations: true,
+    countsGenerations: false,
     applyDefaults: defaultDriver,
     // Of a feature that is off.
     prepareForCreate: (object) => void delete driverOf(object).spec?.nodeAllocatableUpdatePeriodSeconds,
     prepareForUpdate: (object, old) => {
       if (driverOf(old).spec?.nodeAllocatableUpdatePeriodSeconds === undefined) {
         delete driverOf(object).spec?.nodeAllocatableUpdatePeriodSeconds;
+      }
+      // A new driver has no generation.
+      if (!sameJson(driverOf(object).spec, driverOf(old).spec)) {
+        object.metadata.generation = (old.metadata.generation ?? 0) + 1;
       }
     },
     validateCreate: validateDriver,
