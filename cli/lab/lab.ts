@@ -311,7 +311,7 @@ class Lab implements RunningLab {
     return this.#stopped;
   }
 
-  /** Pods first, through the API, while everything that takes them down still works; then the processes, last first. */
+  /** Pods first, through the API, while what takes them down still works; then the processes, last first. */
   async #stop(keep: boolean): Promise<readonly string[]> {
     const clock = this.#clock;
     this.#over.abort(new Error('the lab stops'));
@@ -319,6 +319,8 @@ class Lab implements RunningLab {
     await this.#importing.catch(() => undefined);
     await this.#nodes?.refuseOrders();
     if (this.#client !== undefined && !keep) {
+      // Controllers would make the pods again.
+      await this.#launcher.stop('controlplane');
       const nodes = this.#nodes?.reachable();
       const options = { clock, graceSeconds: POD_GRACE_SECONDS, timeoutMs: PODS_GONE_MS, ...(nodes && { nodes }) };
       if (!(await deletePods(this.#client, options))) this.#say('some pods did not end in time: they are killed');

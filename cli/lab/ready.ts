@@ -71,7 +71,7 @@ function isOn({ spec }: Pod, nodes: ReadonlySet<string> | undefined): boolean {
 }
 
 /**
- * Deletes every pod, with at most `graceSeconds` for each to end by itself. Resolves with true when all are gone, with
+ * Deletes every pod, without waiting for finalizers and with at most `graceSeconds` for each to end by itself. Resolves with true when all are gone, with
  * false when some are not after `timeoutMs` or the API server stops answering: they are then taken down without it.
  */
 export async function deletePods(client: ApiClient, options: DeleteOptions): Promise<boolean> {
@@ -86,6 +86,10 @@ export async function deletePods(client: ApiClient, options: DeleteOptions): Pro
         const own = pod.spec.terminationGracePeriodSeconds ?? 30;
         const at = resourcePath('v1', 'pods', { namespace: pod.metadata.namespace, name: pod.metadata.name });
         try {
+          // A controller's finalizers: it does not run any more.
+          if ((pod.metadata.finalizers ?? []).length > 0) {
+            await client.patch(at, { metadata: { finalizers: null } }, 'merge', { timeoutMs: 3_000 });
+          }
           await client.delete(at, { gracePeriodSeconds: Math.min(own, graceSeconds), timeoutMs: 3_000 });
         } catch (error) {
           if (!isNotFound(error)) throw error;

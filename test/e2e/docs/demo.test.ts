@@ -54,7 +54,7 @@ afterAll(() => rmSync(parent, { recursive: true, force: true }));
 test('npm run demo exits 0, and every check passed', () => {
   expect(demo.code, `${demo.stdout}\n${demo.stderr}`).toBe(0);
   expect(demo.stdout).not.toContain('FAIL');
-  expect(demo.stdout).toMatch(/== done: 8 passed, 0 failed, in [\d.]+ s/);
+  expect(demo.stdout).toMatch(/== done: 15 passed, 0 failed, in [\d.]+ s/);
 });
 
 test.each([
@@ -76,6 +76,13 @@ test.each([
   'exec "ps" shows only the pod',
   'the container came back with restartCount 1',
   'the pod is gone from the API server',
+  'the deployment has three Ready pods on two nodes',
+  'a pod reaches the Service by its name, http://web.demo.svc.cluster.local/',
+  'requests answered meanwhile, 0 failed',
+  'node-2 is NotReady',
+  'evicted and made again on the other node',
+  'the Service answers as before, from the other node',
+  'node-2 is Ready again',
   'are as before',
 ])('the demo proves: %s', (claim) => {
   const line = demo.stdout.split('\n').find((candidate) => candidate.includes(claim));
