@@ -33,4 +33,4 @@ export interface AgentBase {
 }
 
 /** The Kubernetes release whose kubelet nodelet behaves like. */
-export const KUBELET_VERSION = 'v1.33.0-nodelet.0.1.0';
+export const KUBELET_VERSION = 'v1.34.0-nodelet.0.1.0';

@@ -29,7 +29,7 @@ export interface ProcessFigures {
 export interface AgentPageInput {
   readonly nodeName: string;
   readonly cgroupVersion: 1 | 2;
-  /** "v1.33.0-…" as the Node shows it. */
+  /** "v1.34.0-…" as the Node shows it. */
   readonly version: string;
   readonly counted: readonly Metric[];
   readonly pods: readonly ServedPod[];

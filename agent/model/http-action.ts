@@ -7,9 +7,9 @@ import type { HttpGetRequest } from '../../lib/http-get.ts';
 type HttpGetAction = NonNullable<NonNullable<Container['livenessProbe']>['httpGet']>;
 
 /** The release whose kubelet this is, in the User-Agent of probes. */
-const USER_AGENT_VERSION = '1.33';
+const USER_AGENT_VERSION = '1.34';
 
-/** "kube-probe/1.33", "kube-lifecycle/1.33" */
+/** "kube-probe/1.34", "kube-lifecycle/1.34" */
 export function userAgent(purpose: 'probe' | 'lifecycle'): string {
   return `kube-${purpose}/${USER_AGENT_VERSION}`;
 }

@@ -44,7 +44,7 @@ export interface NodeAgentOptions {
   readonly nodeLabels: Readonly<Record<string, string>>;
   /** Where the kubelet's HTTPS API listens. */
   readonly kubeletPort: number;
-  /** "v1.33.0": the Kubernetes version whose kubelet behaviour we follow. */
+  /** "v1.34.0": the Kubernetes version whose kubelet behaviour we follow. */
   readonly kubeletVersion: string;
   readonly config: NodeConfig;
   readonly client: Pick<ApiClient, 'get' | 'create' | 'patch' | 'replace'>;

@@ -25,11 +25,15 @@ const JSON_TYPE = 'application/json';
 /** The Kubernetes version whose API this is. */
 export const VERSION = {
   major: '1',
-  minor: '33',
-  gitVersion: 'v1.33.0+nodelet',
+  minor: '34',
+  emulationMajor: '1',
+  emulationMinor: '34',
+  minCompatibilityMajor: '1',
+  minCompatibilityMinor: '33',
+  gitVersion: 'v1.34.0+nodelet',
   gitCommit: '',
   gitTreeState: 'clean',
-  buildDate: '2025-04-23T00:00:00Z',
+  buildDate: '2025-08-27T00:00:00Z',
   goVersion: `node-${process.version}`,
   compiler: 'nodelet',
   platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,

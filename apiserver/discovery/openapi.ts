@@ -248,7 +248,7 @@ function capital(word: string): string {
   return word === '' ? '' : `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 }
 
-const INFO = { title: 'Kubernetes', version: 'v1.33.0' };
+const INFO = { title: 'Kubernetes', version: 'v1.34.0' };
 
 /** The whole API in one OpenAPI v2 (Swagger) document. */
 export function openapiV2(kinds: readonly ResourceKind[]): object {

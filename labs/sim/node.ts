@@ -30,7 +30,7 @@ export function createNodeAgent(parts: SimNodeParts): NodeAgent {
     nodeIPs: HOST_IPS,
     nodeLabels: {},
     kubeletPort: 10_250,
-    kubeletVersion: 'v1.33.0',
+    kubeletVersion: 'v1.34.0',
     config,
     // The agent runs CNI itself, and its configuration is loaded.
     network: { status: async () => ({ ok: true, reason: '', message: '' }) },

@@ -1,4 +1,4 @@
-// pods/<name>/resize: cpu and memory of containers that run, and nothing else (KEP-1287, with the rules of 1.33). What
+// pods/<name>/resize: cpu and memory of containers that run, and nothing else (KEP-1287, with the rules of 1.34). What
 // an update may carry over, and what it may not.
 
 import { getOwn, setOwn } from '../../../lib/own-property.ts';

@@ -141,7 +141,7 @@ export class Cluster implements AsyncDisposable {
       nodeIPs: chooseNodeIPs([], NODE, facts.addresses),
       nodeLabels: { 'example.com/disk': 'ssd' },
       kubeletPort: 10250,
-      kubeletVersion: 'v1.33.0',
+      kubeletVersion: 'v1.34.0',
       config: {
         registerNode: true,
         registerWithTaints: [],

@@ -61,7 +61,7 @@ describe.each(versions)('kubectl $version', ({ command, version, full }) => {
   });
 
   it('version shows that of the server', async () => {
-    expect(await kubectl.ok('version', '-o', 'json')).toContain('"gitVersion": "v1.33.0+nodelet"');
+    expect(await kubectl.ok('version', '-o', 'json')).toContain('"gitVersion": "v1.34.0+nodelet"');
   });
 
   fully('cluster-info names the server', async () => {

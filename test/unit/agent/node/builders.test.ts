@@ -201,7 +201,7 @@ describe('status', () => {
       kernelVersion: '6.1.0',
       osImage: 'Debian GNU/Linux 12 (bookworm)',
       containerRuntimeVersion: 'containerd://1.6.20',
-      kubeletVersion: 'v1.33.0',
+      kubeletVersion: 'v1.34.0',
       kubeProxyVersion: '',
       operatingSystem: 'linux',
       architecture: 'amd64',

@@ -53,7 +53,7 @@ export function statusInput(overrides: Partial<StatusInput> = {}): StatusInput {
     nodeName: 'n',
     nodeIPs: ['10.0.0.5'],
     kubeletPort: 10250,
-    kubeletVersion: 'v1.33.0',
+    kubeletVersion: 'v1.34.0',
     config: config(),
     facts: facts(),
     health: { runtime: GOOD, networks: [GOOD] },

@@ -73,7 +73,7 @@ function start(overrides: Partial<NodeConfig> = {}, runtimeFailure?: Error, hang
     nodeIPs: ['10.0.0.5'],
     nodeLabels: {},
     kubeletPort: 10250,
-    kubeletVersion: 'v1.33.0',
+    kubeletVersion: 'v1.34.0',
     config: config(overrides),
     client,
     runtime,

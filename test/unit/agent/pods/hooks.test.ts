@@ -75,7 +75,7 @@ describe('an httpGet hook', () => {
       response.writeHead(500).end('no');
     });
     await expect(run({ httpGet: { port } })).resolves.toBeUndefined();
-    expect(agent).toBe('kube-lifecycle/1.33');
+    expect(agent).toBe('kube-lifecycle/1.34');
   });
   it('falls back to HTTP when HTTPS is answered in plain HTTP, without Authorization, and says so', async () => {
     const seen: (string | undefined)[] = [];

@@ -172,7 +172,7 @@ describe('what a probe asks', () => {
         hostHeader: 'example.org',
         headers: new Map([
           ['X-A', ['1', '2']],
-          ['User-Agent', ['kube-probe/1.33']],
+          ['User-Agent', ['kube-probe/1.34']],
           ['Accept', ['*/*']],
         ]),
       },

@@ -58,7 +58,7 @@ describe('an httpGet probe', () => {
     expect(seen).toMatchObject({
       host: 'example.org',
       'x-probe': 'yes',
-      'user-agent': 'kube-probe/1.33',
+      'user-agent': 'kube-probe/1.34',
       connection: 'close',
       url: '/healthz?full=1',
     });

@@ -47,7 +47,7 @@ describe('nodes', () => {
   const status = {
     conditions: [{ type: 'Ready', status: 'True' }],
     addresses: [{ type: 'InternalIP', address: '10.0.0.1' }],
-    nodeInfo: { kubeletVersion: 'v1.33.0' },
+    nodeInfo: { kubeletVersion: 'v1.34.0' },
   };
   it('show readiness, roles and addresses', () => {
     const labels = { 'node-role.kubernetes.io/worker': '', 'kubernetes.io/role': 'edge' };
@@ -56,7 +56,7 @@ describe('nodes', () => {
       'Ready',
       'edge,worker',
       '<unknown>',
-      'v1.33.0',
+      'v1.34.0',
       '10.0.0.1',
       '<none>',
       '<unknown>',
