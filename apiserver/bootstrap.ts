@@ -1,9 +1,8 @@
 // What every cluster has from its first moment: four namespaces, the default roles and bindings, flow schemas and priority
-// levels, the system's priority classes, the `kubernetes` service with its endpoints, and what other API servers need to know
+// levels, the system's priority classes, the `kubernetes` service, and what other API servers need to know
 // of this one. Makes what is missing at each start
 // and leaves the rest alone.
 
-import { isIPv6 } from 'node:net';
 import { getOwn } from '../lib/own-property.ts';
 import { REMOTE_HEADERS } from './aggregation/proxy.ts';
 import { reconcileDefaults } from './auth/rbac/reconcile.ts';
@@ -51,8 +50,6 @@ export async function bootstrap(registry: Registry, parts: BootstrapParts): Prom
   if (registry.hasRow('', 'services')) {
     await store.commit(() => ensureService(registry, advertised.port, address, options));
   }
-  if (registry.hasRow('discovery.k8s.io', 'endpointslices'))
-    await store.commit(() => ensureEndpoints(registry, advertised, options));
   if (registry.hasRow('', 'configmaps')) await store.commit(() => ensureAuthentication(registry, pki, options));
 }
 
@@ -113,36 +110,6 @@ function ensurePriorityClasses(registry: Registry, options: WriteOptions): void 
     const value = getOwn(SYSTEM_PRIORITIES, name);
     createObject(registry, row, '', newObject(row, name, { value, description }), options);
   }
-}
-
-/**
- * Endpoints and an EndpointSlice of the `kubernetes` service: those of the server that has started last. As upstream, no
- * controller mirrors the former.
- */
-function ensureEndpoints(registry: Registry, { address, port }: Advertised, options: WriteOptions): void {
-  if (address === undefined) return;
-  const ports = [{ name: 'https', protocol: 'TCP', port }];
-  const put = (
-    group: string,
-    plural: string,
-    labels: Record<string, string>,
-    fields: Record<string, unknown>,
-  ): void => {
-    const row = registry.rowOf(group, plural);
-    const stored = registry.find(row, 'default', 'kubernetes');
-    if (stored === undefined) {
-      const object = newObject(row, 'kubernetes', fields);
-      object.metadata.labels = labels;
-      createObject(registry, row, 'default', object, options);
-    } else mutateStored(registry, row, stored, false, (object) => void Object.assign(object, fields));
-  };
-  const subsets = [{ addresses: [{ ip: address }], ports }];
-  put('', 'endpoints', { 'endpointslice.kubernetes.io/skip-mirror': 'true' }, { subsets });
-  put(...(['discovery.k8s.io', 'endpointslices', { 'kubernetes.io/service-name': 'kubernetes' }] as const), {
-    addressType: isIPv6(address) ? 'IPv6' : 'IPv4',
-    endpoints: [{ addresses: [address], conditions: { ready: true } }],
-    ports,
-  });
 }
 
 function specOf(object: KubeObject): object {

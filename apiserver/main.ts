@@ -39,6 +39,8 @@ export interface LabApiServerOptions {
   readonly port: number;
   /** The host in the kubeconfigs; 127.0.0.1 where the server listens on every address. */
   readonly advertiseHost?: string;
+  /** An IP address of this server for the rest of the cluster. */
+  readonly advertiseAddress?: string;
   /** More names for the serving certificate. */
   readonly hosts?: readonly string[];
   readonly nodeName?: string;
@@ -81,6 +83,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     port: options.port,
     hosts: advertiseHost === undefined ? hosts : [advertiseHost, ...hosts],
     ...(advertiseHost === undefined ? {} : { advertiseHost }),
+    ...(options.advertiseAddress === undefined ? {} : { advertiseAddress: options.advertiseAddress }),
     ...(nodeName === undefined ? {} : { nodeName }),
     nodeAudiences,
     auth,

@@ -49,6 +49,8 @@ export interface ApiServerOptions {
   readonly hosts: readonly string[];
   /** The host in `url`; defaults to `address`, or 127.0.0.1 when that is the unspecified one. */
   readonly advertiseHost?: string;
+  /** --advertise-address: where other members of the cluster reach this server. Default: found among the machine's. */
+  readonly advertiseAddress?: string;
   /** Names the agent's client certificate (system:node:<nodeName>). Defaults to the machine's host name. */
   readonly nodeName?: string;
   /**

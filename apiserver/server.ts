@@ -74,6 +74,7 @@ import { Proxies, type RequestProxy } from './proxy/types.ts';
 import { startEventCleanup } from './registry/event-ttl.ts';
 import { Registry } from './registry/registry.ts';
 import { ServiceCidrController } from './service-cidrs.ts';
+import { ServiceEndpoints } from './service-endpoints.ts';
 import { type ObjectStore, StoreFullError } from './storage/object-store.ts';
 
 const EMPTY = Buffer.alloc(0);
@@ -99,7 +100,8 @@ function unspecified(address: string): boolean {
  * The address that pods reach the server at: the advertised one, or the one that it listens on, and as upstream the machine's
  * first one where those are none, a name, or loopback.
  */
-function reachableAddress({ address, advertiseHost = '' }: ApiServerOptions): string | undefined {
+function reachableAddress({ address, advertiseHost = '', advertiseAddress }: ApiServerOptions): string | undefined {
+  if (advertiseAddress !== undefined) return advertiseAddress;
   const own = Object.values(networkInterfaces()).flatMap((found) => found ?? []);
   const loopback = (one: string): boolean => one.startsWith('127.') || one === '::1';
   const good = (one: string): boolean => isIP(one) !== 0 && !unspecified(one) && !loopback(one);
@@ -117,7 +119,12 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
   const log = options.log ?? (() => undefined);
   const { serviceCidr = DEFAULT_SERVICE_CIDR } = options;
   const pki = await ensurePki(options.pkiDir, {
-    hosts: [...(unspecified(address) ? [] : [address]), firstServiceAddress(serviceCidr), ...options.hosts],
+    hosts: [
+      ...(unspecified(address) ? [] : [address]),
+      ...(options.advertiseAddress === undefined ? [] : [options.advertiseAddress]),
+      firstServiceAddress(serviceCidr),
+      ...options.hosts,
+    ],
     nodeName: options.nodeName ?? hostname().toLowerCase(),
     now: clock.now(),
   });
@@ -192,6 +199,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const port = await listen(app, address, options.port);
     const advertised = { address: reachableAddress(options), port };
     await bootstrap(registry, { advertised, pki, serviceCidr, log });
+    const endpoints = new ServiceEndpoints({ registry, advertised, leases: store.masterLeases, clock, log });
+    await endpoints.start();
     const serviceCidrs = new ServiceCidrController(registry, clock, log);
     await serviceCidrs.start();
     const stopFlow = flow === undefined ? () => undefined : followFlowConfig({ registry, flow, clock, log });
@@ -218,6 +227,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     let closing: Promise<void> | undefined;
     const close = async (): Promise<void> => {
       state.closing = true;
+      await endpoints.stop();
       stopCleanup();
       stopFlow();
       flow?.stop();

@@ -24,6 +24,17 @@ export interface StoredObject {
   readonly stale?: boolean;
 }
 
+/** Which API servers work on one store: each renews a lease under its address. */
+export interface MasterLeases {
+  /** This server is at `address`, for 15 seconds from now. */
+  renew(address: string): Promise<void>;
+  /** The addresses of all servers. */
+  list(): Promise<readonly string[]>;
+  remove(address: string): Promise<void>;
+  /** Calls `listener` when a server has come or gone. Returns what ends that. */
+  onChange(listener: () => void): () => void;
+}
+
 /** The requested history is compacted, wholly or in part. */
 export class CompactedError extends Error {
   override name = 'CompactedError';
@@ -69,6 +80,8 @@ export interface ObjectStore {
   readonly compacted: number;
   /** Whether events disappear by themselves after an hour; else they have to be removed. */
   readonly expiresEvents: boolean;
+  /** Absent where this server is the only one. */
+  readonly masterLeases?: MasterLeases;
 
   get(key: ObjectKey): StoredObject | undefined;
   /**

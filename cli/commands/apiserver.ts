@@ -1,5 +1,6 @@
 // `nodelet apiserver`: the embedded API server alone, on the files of a lab.
 
+import { isIP } from 'node:net';
 import { Command } from 'commander';
 import { DEFAULT_SERVICE_CIDR, serviceRange } from '../../apiserver/kinds/services/ranges.ts';
 import { strictRange } from '../../apiserver/kinds/shared/addresses.ts';
@@ -27,6 +28,7 @@ interface Flags extends AuthFlags, AuditFlags, Http2Flags {
   readonly bindAddress: string;
   readonly port: number;
   readonly advertiseHost?: string;
+  readonly advertiseAddress?: string;
   readonly certHost: readonly string[];
   readonly nodeName?: string;
   readonly nodeAudience: readonly string[];
@@ -54,6 +56,11 @@ function listed(value: string, before: readonly string[]): readonly string[] {
 
 function commas(value: string): readonly string[] {
   return value.split(',').filter((part) => part !== '');
+}
+
+function ipAddress(text: string): string {
+  if (isIP(text) === 0) throw new UserError(`--advertise-address: "${text}" is no IP address`);
+  return text;
 }
 
 /** kube-apiserver takes two ranges and IPv6 as well: Services have one family here. */
@@ -94,6 +101,11 @@ export function apiserverCommand(): Command {
     .option('--bind-address <ip>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 takes any free one', parsePort, 6443)
     .option('--advertise-host <host>', 'the host that the kubeconfigs name')
+    .option(
+      '--advertise-address <ip>',
+      'where other members of the cluster reach this server, in the endpoints of the service kubernetes',
+      ipAddress,
+    )
     .option('--cert-host <host>', 'one more name for the serving certificate; may be repeated', repeated, [])
     .option('--node-name <name>', 'the node that the agent’s certificate is for (default: the host name)')
     .option(
@@ -133,6 +145,7 @@ export function apiserverCommand(): Command {
         bindAddress: flags.bindAddress,
         port: flags.port,
         ...(flags.advertiseHost === undefined ? {} : { advertiseHost: flags.advertiseHost }),
+        ...(flags.advertiseAddress === undefined ? {} : { advertiseAddress: flags.advertiseAddress }),
         hosts: flags.certHost,
         ...(flags.nodeName === undefined ? {} : { nodeName: flags.nodeName }),
         nodeAudiences: flags.nodeAudience,

@@ -27,6 +27,7 @@ import { type EtcdAddress, EtcdClient, EtcdError } from './client.ts';
 import { startCompaction } from './compaction.ts';
 import { Decision, type Encoding } from './decision.ts';
 import { EventLeases } from './leases.ts';
+import { EtcdMasterLeases } from './master-leases.ts';
 import { Progress } from './progress.ts';
 import { idOf, type Update, WatchCache } from './watch-cache.ts';
 import { Watcher } from './watcher.ts';
@@ -45,6 +46,8 @@ export interface EtcdStoreOptions {
   /** Called after each call of etcd: its name ("range", "txn") and the seconds that it took. */
   readonly onCall?: (operation: string, seconds: number) => void;
   readonly log: (line: string) => void;
+  /** How long a server that has died is among the others, seconds. Default: 15, as kube-apiserver. */
+  readonly masterLeaseSeconds?: number;
 }
 
 /** How often a decision is made again because another server was faster. */
@@ -55,6 +58,7 @@ const PROTOBUF = Buffer.from('k8s\0');
 
 export class EtcdStore implements ObjectStore {
   readonly expiresEvents = true;
+  readonly masterLeases: EtcdMasterLeases;
   readonly #client: EtcdClient;
   readonly #cache = new WatchCache();
   readonly #running = new AsyncLocalStorage<Decision>();
@@ -75,6 +79,7 @@ export class EtcdStore implements ObjectStore {
     this.#values = new Values(options.encryption, this.#prefix);
     this.#client = new EtcdClient(options.address, options.tracer, options.onCall);
     this.#leases = new EventLeases(this.#client, options.clock);
+    this.masterLeases = new EtcdMasterLeases(this.#client, this.#prefix, options.masterLeaseSeconds);
     this.#watcher = new Watcher({
       client: this.#client,
       prefix: `${this.#prefix}/`,
@@ -152,7 +157,11 @@ export class EtcdStore implements ObjectStore {
   /** The object of a key, or nothing for what is no object or cannot be read. */
   #update({ kv, deleted }: { readonly kv: KeyValue__Output; readonly deleted: boolean }): Update[] {
     const key = this.#parseKey(kv.key.toString());
-    if (key === undefined) return [];
+    if (key === undefined) {
+      // A renewal changes nothing.
+      if (deleted || Number(kv.version) === 1) this.masterLeases.changed(kv.key.toString());
+      return [];
+    }
     if (deleted) return [{ key, object: undefined }];
     try {
       const { bytes, stale } = this.#values.decodeBytes(key, kv.value);

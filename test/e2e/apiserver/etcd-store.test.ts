@@ -56,6 +56,24 @@ describe('etcd', () => {
 });
 
 describe('two stores on one etcd', () => {
+  it('know each other’s servers; one that renews its lease no more is gone when it ends', async () => {
+    const [a, b] = [
+      await store(undefined, { masterLeaseSeconds: 60 }),
+      await store(prefix(), { masterLeaseSeconds: 2 }),
+    ];
+    let changes = 0;
+    a.masterLeases.onChange(() => changes++);
+    await a.masterLeases.renew('10.0.0.1');
+    await b.masterLeases.renew('fd00::2');
+    await b.masterLeases.renew('fd00::2');
+    expect(await a.masterLeases.list()).toEqual(['10.0.0.1', 'fd00::2']);
+    await vi.waitFor(async () => expect(await a.masterLeases.list()).toEqual(['10.0.0.1']), { timeout: 30_000 });
+    // Two came, one has gone; a renewal is no change.
+    await vi.waitFor(() => expect(changes).toBe(3));
+    await a.masterLeases.remove('10.0.0.1');
+    expect(await b.masterLeases.list()).toEqual([]);
+  });
+
   it('show each other’s writes, and make decisions on one object one after the other', async () => {
     const [a, b] = [await store(), await store(prefix())];
     await put(a, key('x'), '0');

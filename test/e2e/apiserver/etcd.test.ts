@@ -15,6 +15,8 @@ import { Etcd } from '../../support/etcd.ts';
 let root: string;
 let etcd: Etcd;
 const servers: RunningApiServer[] = [];
+/** Where each server is for the others; nothing connects to them. */
+const ADDRESSES: Readonly<Record<string, string>> = { a: '192.0.2.1', b: '192.0.2.2' };
 const pki = (file: string): string => join(root, 'a', 'pki', file);
 
 async function startServer(name: string): Promise<RunningApiServer> {
@@ -22,6 +24,7 @@ async function startServer(name: string): Promise<RunningApiServer> {
     root: join(root, name),
     bindAddress: '127.0.0.1',
     port: 0,
+    advertiseAddress: ADDRESSES[name] ?? '',
     etcd: { servers: [etcd.url], caFile: pki('ca.crt'), certFile: pki('admin.crt'), keyFile: pki('admin.key') },
     tracer: new Tracer(),
     clock: systemClock,
@@ -153,6 +156,24 @@ it('a quota holds for what is created through both at the same time', async () =
   expect(results.filter((result) => result === 'created')).toHaveLength(3);
   expect(results.filter((result) => result.includes('exceeded quota: three'))).toHaveLength(3);
   await vi.waitFor(async () => expect(await used()).toBe('3'), { timeout: 30_000 });
+});
+
+it('both are endpoints of the service kubernetes, each with a lease; one that stops is gone at once', async () => {
+  const addresses = async (server: 'a' | 'b'): Promise<string[]> => [
+    await kubectl(server, 'get', 'endpoints', 'kubernetes', '-o', 'jsonpath={.subsets[*].addresses[*].ip}'),
+    await kubectl(server, 'get', 'endpointslice', 'kubernetes', '-o', 'jsonpath={.endpoints[*].addresses[*]}'),
+  ];
+  const both = '192.0.2.1 192.0.2.2';
+  expect(await addresses('a')).toEqual([both, both]);
+  expect(await etcd.keys('/registry/masterleases')).toEqual(
+    Object.values(ADDRESSES).map((ip) => `/registry/masterleases/${ip}`),
+  );
+  const value = JSON.parse(await etcd.ctl('get', '/registry/masterleases/192.0.2.2', '--print-value-only'));
+  expect(value).toMatchObject({ kind: 'Endpoints', subsets: [{ addresses: [{ ip: '192.0.2.2' }] }] });
+  await servers[1]?.close();
+  expect(await addresses('a')).toEqual(['192.0.2.1', '192.0.2.1']);
+  await startServer('b');
+  expect(await addresses('a')).toEqual([both, both]);
 });
 
 it('everything is there after a restart, and a snapshot is etcd’s own to take', async () => {
