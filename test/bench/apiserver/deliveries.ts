@@ -76,15 +76,19 @@ export function reader(mark: string, onEvent: (sent: number) => void): (chunk: s
   };
 }
 
-/** Calls `write` at the rate, whether or not earlier ones are done. Resolves with the number of calls. */
+/**
+ * Calls `write` at the rate, whether or not earlier ones are done. Resolves after that time with the number of calls, which is the
+ * nearest whole one: none of what happens once in a minute, in ten seconds.
+ */
 export async function steadily(perSecond: number, seconds: number, write: (index: number) => void): Promise<number> {
   const began = systemClock.monotonic();
+  const total = Math.round(perSecond * seconds);
   let count = 0;
   for (;;) {
     const elapsed = elapsedMs(began, systemClock.monotonic());
-    const due = Math.min(perSecond * seconds, Math.floor((elapsed / 1000) * perSecond));
+    const due = Math.min(total, Math.floor((elapsed / (seconds * 1000)) * total));
     for (; count < due; count += 1) write(count);
-    if (count >= perSecond * seconds) return count;
+    if (count >= total) return count;
     await systemClock.sleep(TICK_MS);
   }
 }

@@ -5,6 +5,7 @@
 import { connect, type TLSSocket } from 'node:tls';
 import type { ClusterAccess } from '../../../client/kubeconfig.ts';
 
+const CLOSED = 'the server closed the connection';
 const HEAD_END = Buffer.from('\r\n\r\n');
 
 export interface RequestParts {
@@ -57,11 +58,12 @@ class Connection {
       }
     });
     socket.on('error', (error) => this.#done?.reject(error));
-    socket.on('close', () => this.#done?.reject(new Error('the server closed the connection')));
+    socket.on('close', () => this.#done?.reject(new Error(CLOSED)));
   }
 
   /** Resolves when the whole response is there. Rejects for a failure, with its body. */
   send(bytes: Buffer): Promise<void> {
+    if (this.#socket.destroyed || this.#socket.readableEnded) return Promise.reject(new Error(CLOSED));
     this.#done = Promise.withResolvers();
     this.#socket.write(bytes);
     return this.#done.promise;
