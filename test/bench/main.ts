@@ -5,7 +5,7 @@
 //   npm run bench -- [--minutes 5] [--burst 30] [--probed 100] [--idle 110] [--json FILE]
 //                                            minutes: for starts and bursts together, from when the labs run
 //   npm run bench -- --full-node             with large ConfigMaps and Secrets on all pods: two minutes more
-//   npm run bench -- --only starts,bursts    parts of it: starts, bursts, lifecycle, volumes, apiserver
+//   npm run bench -- --only starts,bursts    parts of it: starts, bursts, lifecycle, volumes, apiserver, dns
 //   npm run bench -- --only apiserver [--pods 10000]  the API server beside its raw store: needs no containerd
 //   npm run bench -- --with FILE             adds the samples of an earlier run's --json FILE; more than once for more
 //   npm run bench -- --tricks [--pairs 30]   what each trick saves, and nothing else
@@ -30,6 +30,7 @@ import { BUSYBOX, importLabImages } from '../e2e/support/images.ts';
 import { measureApiServer } from './apiserver/measure.ts';
 import { measureBursts } from './bursts.ts';
 import { diskOf } from './disk.ts';
+import { measureDns } from './dns/measure.ts';
 import { Floor, readTemplate } from './floor.ts';
 import type { FloorTemplate } from './floor-requests.ts';
 import { measureFullNode } from './full-node.ts';
@@ -48,7 +49,7 @@ const TEMPLATE = { image: BUSYBOX, command: COMMAND };
 const NAMESPACE = 'bench';
 const FLOOR_BRIDGE = 'nodeletfloor0';
 const FLOOR_CGROUP = '/nodelet-floor';
-const PARTS: readonly string[] = ['starts', 'bursts', 'lifecycle', 'volumes', 'apiserver'];
+const PARTS: readonly string[] = ['starts', 'bursts', 'lifecycle', 'volumes', 'apiserver', 'dns'];
 /** Of what is measured a fixed number of times. */
 const RUNS = 10;
 const PERIODS = 3;
@@ -75,7 +76,9 @@ const parts = new Set(values.only.split(','));
 for (const part of parts) {
   if (!PARTS.includes(part)) throw new UserError(`--only: no part "${part}"`);
 }
-const needsContainerd = PARTS.some((part) => part !== 'apiserver' && parts.has(part)) || values['full-node'];
+/** They need no containerd. */
+const SERVERS = new Set(['apiserver', 'dns']);
+const needsContainerd = PARTS.some((part) => !SERVERS.has(part) && parts.has(part)) || values['full-node'];
 const minutesMs = Number(values.minutes) * 60_000;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
@@ -296,6 +299,7 @@ async function measureAll(root: string): Promise<Figures> {
   if (['starts', 'bursts', 'lifecycle'].some((part) => parts.has(part))) found.push(await podFigures(root));
   if (parts.has('lifecycle')) found.push(await lifecycleFigures(join(root, 'lifecycle', 'lab')));
   if (parts.has('volumes')) found.push(await volumeFigures(join(root, 'csi')));
+  if (parts.has('dns')) found.push({ rows: await measureDns(say), amounts: [] });
   if (parts.has('apiserver')) found.push(await apiServerFigures(join(root, 'apiserver')));
   if (values['full-node']) found.push(await fullNodeFigures(join(root, 'full', 'lab')));
   say(`${((performance.now() - began) / 60_000).toFixed(1)} minutes`);
