@@ -1,7 +1,7 @@
 // The plugin `loadbalance`: the addresses of an answer in another order each time. Records keep their places, and addresses change
 // them: so nothing that points to a name has to be moved.
 
-import { type Message, type RecordPlace, Type } from '../wire/message.ts';
+import { type Message, nameAt, type RecordPlace, Type } from '../wire/message.ts';
 import type { Handler } from './plugin.ts';
 
 /** Fisher and Yates. `random`: 0 ≤ x < 1. */
@@ -22,7 +22,7 @@ function groups({ bytes, records }: Message): readonly (readonly RecordPlace[])[
   const found = new Map<string, RecordPlace[]>();
   for (const record of records) {
     if (record.section !== 'answer' || (record.type !== Type.A && record.type !== Type.AAAA)) continue;
-    const key = `${record.type} ${bytes.toString('latin1', record.start, record.typeStart)}`;
+    const key = `${record.type} ${nameAt(bytes, record.start).toLowerCase()}`;
     const group = found.get(key);
     if (group === undefined) found.set(key, [record]);
     else group.push(record);
