@@ -1,10 +1,13 @@
 // DNS as pods of a lab use it: their resolv.conf, busybox's nslookup, names of Services, endpoints and others. These tests are part of a
 // file that has a lab with a proxy (test/e2e/proxy/traffic.test.ts).
 
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { COREFILE } from '../../../cli/lab/dns.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import type { Service } from '../../../client/types.ts';
+import { exec } from '../../../lib/exec.ts';
 import { eventually } from '../agent/harness.ts';
 import { answerFor } from '../explain/answers.ts';
 import type { TestLab } from '../support/lab.ts';
@@ -74,6 +77,16 @@ export function describeDnsFromPods(lab: () => TestLab, namespace: string): void
       await configure(`${LOCAL}:${gone}`);
       await finds('other.upstream.test', /SERVFAIL/);
       expect(await lookup('kubernetes.default.svc.cluster.local')).toContain('Address: 10.96.0.1\n');
+    });
+
+    test('the commands of docs/dns.md work as they are written', async () => {
+      const page = await readFile(fileURLToPath(new URL('../../../docs/dns.md', import.meta.url)), 'utf8');
+      const blocks = [...page.matchAll(/^```sh dns\n([\s\S]*?)^```$/gm)].map(([, script = '']) => script);
+      expect(blocks).toHaveLength(3);
+      const script = blocks.join('').replaceAll('/var/lib/nodelet', lab().root);
+      const { code, stdout, stderr } = await exec('bash', ['-euo', 'pipefail', '-c', script], { timeoutMs: 200_000 });
+      expect(code, `${stdout}\n${stderr}`).toBe(0);
+      expect(stdout).toContain('Address: 10.96.0.1\n');
     });
 
     test('explain finds the name in DNS from the pod', async () => {
