@@ -91,6 +91,11 @@ export function dnsObjects({ address, serviceIP }: Pick<DnsState, 'address' | 's
     endpoints: [{ addresses: [address], conditions: { ready: true } }],
     ports: PORTS,
   };
+  // Without the label the control plane would make a second slice of it.
+  const endpoints = {
+    metadata: { labels: { 'k8s-app': 'kube-dns', 'endpointslice.kubernetes.io/skip-mirror': 'true' } },
+    subsets: [{ addresses: [{ ip: address }], ports: PORTS }],
+  };
   return [
     made('v1', 'ServiceAccount', 'serviceaccounts', 'coredns', {}),
     made(RBAC, 'ClusterRole', 'clusterroles', 'system:coredns', { rules: RULES }, false),
@@ -109,11 +114,14 @@ export function dnsObjects({ address, serviceIP }: Pick<DnsState, 'address' | 's
       metadata: { labels: LABELS, annotations: { 'prometheus.io/port': '9153', 'prometheus.io/scrape': 'true' } },
       spec: { clusterIP: serviceIP, ports: PORTS },
     }),
+    made('v1', 'Endpoints', 'endpoints', NAME, endpoints),
     made('discovery.k8s.io/v1', 'EndpointSlice', 'endpointslices', NAME, slice),
   ];
 }
 
-/** Makes what is not there. The slice leads to where the server listens now. */
+const ADDRESSES: ReadonlySet<string> = new Set(['endpoints', 'endpointslices']);
+
+/** Makes what is not there. Endpoints and slice lead to where the server listens now. */
 export async function applyDnsObjects(client: ApiClient, dns: Pick<DnsState, 'address' | 'serviceIP'>): Promise<void> {
   for (const { apiVersion, plural, object, namespaced } of dnsObjects(dns)) {
     const path = resourcePath(apiVersion, plural, namespaced ? { namespace: NAMESPACE } : {});
@@ -121,7 +129,7 @@ export async function applyDnsObjects(client: ApiClient, dns: Pick<DnsState, 'ad
       await client.create(path, object);
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
-      if (plural === 'endpointslices') await client.patch(`${path}/${NAME}`, object, 'merge');
+      if (ADDRESSES.has(plural)) await client.patch(`${path}/${NAME}`, object, 'merge');
     }
   }
 }

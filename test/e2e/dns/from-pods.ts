@@ -48,7 +48,7 @@ export function describeDnsFromPods(lab: () => TestLab, namespace: string): void
       expect([nameserver, options]).toEqual([`nameserver 10.96.0.10`, 'options ndots:5']);
     });
 
-    test('nslookup of Services, of endpoints by their names, and of addresses', async () => {
+    test('nslookup of Services, of endpoints by their names, and of addresses; names in part', async () => {
       const kubernetes = await lookup('kubernetes.default.svc.cluster.local');
       expect(kubernetes).toMatch(/Server:\s+10\.96\.0\.10/);
       expect(kubernetes).toMatch(/Name:\s+kubernetes\.default\.svc\.cluster\.local\s+Address: 10\.96\.0\.1\n/);
@@ -62,7 +62,9 @@ export function describeDnsFromPods(lab: () => TestLab, namespace: string): void
       for (const address of [one, two]) expect(all).toContain(`Address: ${address}\n`);
       expect(await inPod('nslookup', '10.96.0.10')).toContain('name = kube-dns.kube-system.svc.cluster.local');
       expect(await inPod('nslookup', '-type=srv', `_80-8080._tcp.${headless}`)).toContain(`one.${headless}`);
-      expect(await inPod('wget', '-q', '-O-', 'http://web/')).toMatch(/^(one|two)\n$/);
+      for (const name of ['web', `web.${namespace}`, `web.${namespace}.svc`]) {
+        expect(await inPod('wget', '-q', '-O-', `http://${name}/`), name).toMatch(/^(one|two)\n$/);
+      }
     });
 
     test('names of others, and an ExternalName, by the upstream; SERVFAIL without one; each after a change of the Corefile', async () => {

@@ -272,6 +272,18 @@ describe('the index follows', () => {
     expect(addresses(web, here)).toEqual(NXDOMAIN);
   });
 
+  test('an ExternalName that changes, and that becomes a cluster address', () => {
+    const here = context();
+    const out = 'out.default.svc.cluster.local';
+    const other = service('default', 'out', { type: 'ExternalName', externalName: 'other.example' });
+    here.cluster.serviceChanged({ type: 'modified', object: other, old: other }, NOW);
+    expect(addresses(out, here)).toEqual([`${out} 5 CNAME other.example`, '→ other.example']);
+    // The API server keeps the name, and it says nothing any more.
+    const spec = { type: 'ClusterIP', externalName: 'other.example', clusterIP: '10.96.0.77', ports: [{ port: 80 }] };
+    here.cluster.serviceChanged({ type: 'modified', object: service('default', 'out', spec), old: other }, NOW);
+    expect(addresses(out, here)).toEqual(['NOERROR', `${out} 5 A 10.96.0.77`]);
+  });
+
   test('a slice that loses an endpoint, that moves to another service, and that goes', () => {
     const here = context();
     const fewer = slice('default', 'db', [{ ip: '10.244.0.8', hostname: 'db-1' }]);
