@@ -5,6 +5,7 @@ import { AttachDetachController } from './attacher/attach-detach.ts';
 import { CronJobController } from './controllers/cronjob/cronjob.ts';
 import { DaemonSetController } from './controllers/daemonset/daemonset.ts';
 import { DeploymentController } from './controllers/deployment/deployment.ts';
+import { DisruptionController } from './controllers/disruption/disruption.ts';
 import { EndpointsController } from './controllers/endpoints/endpoints.ts';
 import { EndpointSliceController } from './controllers/endpointslice/endpointslice.ts';
 import { EndpointSliceMirroringController } from './controllers/endpointslice-mirroring/endpointslice-mirroring.ts';
@@ -92,6 +93,11 @@ export const CONTROLLERS: readonly ControllerRow[] = [
   ),
   row('job-controller', 'job-controller', (context, informers) => new JobController(context, informers)),
   row('cronjob-controller', 'cronjob-controller', (context, informers) => new CronJobController(context, informers)),
+  row(
+    'disruption-controller',
+    'controllermanager',
+    (context, informers) => new DisruptionController(context, informers),
+  ),
   row(
     'ttl-after-finished-controller',
     'ttl-after-finished-controller',

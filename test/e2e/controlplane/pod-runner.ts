@@ -1,7 +1,7 @@
 // An API server with the control plane, and what a node does for pods: it reports them as running, and ends those whose exit code
 // is known. For tests of the controllers of pods that end.
 
-import { mkdir } from 'node:fs/promises';
+import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { ApiClient } from '../../../client/api.ts';
@@ -66,7 +66,9 @@ export class PodRunner {
   async namespace(command: string, namespace: string): Promise<Kubectl> {
     const home = join(this.cluster.root, namespace);
     await mkdir(home);
-    const kubectl = kubectlFor(command, this.cluster.kubeconfig, home);
+    const kubeconfig = join(home, 'config');
+    await copyFile(this.cluster.kubeconfig, kubeconfig);
+    const kubectl = kubectlFor(command, kubeconfig, home);
     await kubectl.ok('create', 'namespace', namespace);
     await kubectl.ok('config', 'set-context', '--current', `--namespace=${namespace}`);
     await eventually('the service account', () =>

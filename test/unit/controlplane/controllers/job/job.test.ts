@@ -245,17 +245,31 @@ describe('pods that no job counts', () => {
     expect(patches(env)).toEqual(['p']);
   });
 
-  it('are adopted with the finalizer where the selector is the user’s own', async () => {
-    const env = start(makeJob({ manualSelector: true }), [withOwner({ ...jobPod('p', { counted: true }) }, undefined)]);
+  it('are adopted with the finalizer where the selector is the user’s own, and released without it', async () => {
+    const orphan = withOwner(jobPod('orphan', { counted: true }), undefined);
+    const other = jobPod('other');
+    const env = start(makeJob({ manualSelector: true }), [
+      orphan,
+      { ...other, metadata: { ...other.metadata, labels: {} } },
+    ]);
     await env.clock.advance(1000);
-    const [patch] = env.client.writes.filter(({ verb }) => verb === 'patch');
-    expect(patch?.body).toEqual({
-      metadata: {
-        uid: 'uid-p',
-        ownerReferences: [{ ...OWNER, blockOwnerDeletion: true }],
-        finalizers: [FINALIZER],
+    const bodies = env.client.writes.filter(({ verb }) => verb === 'patch').map(({ body }) => body);
+    expect(bodies).toEqual([
+      {
+        metadata: {
+          uid: 'uid-other',
+          ownerReferences: [{ $patch: 'delete', uid: 'uid-work' }],
+          '$deleteFromPrimitiveList/finalizers': [FINALIZER],
+        },
       },
-    });
+      {
+        metadata: {
+          uid: 'uid-orphan',
+          ownerReferences: [{ ...OWNER, blockOwnerDeletion: true }],
+          finalizers: [FINALIZER],
+        },
+      },
+    ]);
   });
 
   it('leaves a job to the controller that it names', async () => {
