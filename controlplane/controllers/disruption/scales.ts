@@ -41,10 +41,10 @@ export class Scales {
 
   /** Undefined where the owner is not there. Throws for a kind that cannot be scaled. */
   async of(owner: OwnerReference, namespace: string): Promise<Scale | undefined> {
-    return this.#cached(owner, namespace) ?? (await this.#asked(owner, namespace));
+    return this.#fromCaches(owner, namespace) ?? (await this.#fromServer(owner, namespace));
   }
 
-  #cached({ apiVersion, kind, name, uid }: OwnerReference, namespace: string): Scale | undefined {
+  #fromCaches({ apiVersion, kind, name, uid }: OwnerReference, namespace: string): Scale | undefined {
     const key = `${namespace}/${name}`;
     const { replicaSets, deployments, statefulSets, replicationControllers } = this.#informers;
     const scale = (object: Replicated | undefined, wanted = uid): Scale | undefined =>
@@ -60,7 +60,7 @@ export class Scales {
     return scale(deployments.get(`${namespace}/${above.name}`), above.uid);
   }
 
-  async #asked({ apiVersion, kind, name, uid }: OwnerReference, namespace: string): Promise<Scale | undefined> {
+  async #fromServer({ apiVersion, kind, name, uid }: OwnerReference, namespace: string): Promise<Scale | undefined> {
     const { plural, scalable } = await this.#resource(apiVersion, kind);
     if (!scalable) {
       const group = groupOf(apiVersion);

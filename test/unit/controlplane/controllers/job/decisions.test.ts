@@ -111,7 +111,12 @@ describe('the failure policy', () => {
       failed,
       { counts: false },
     ],
-    ['a condition that is ignored', { rules: [disrupted('Ignore')] }, { ...failed, condition: 'DisruptionTarget' }, { counts: false }],
+    [
+      'a condition that is ignored',
+      { rules: [disrupted('Ignore')] },
+      { ...failed, condition: 'DisruptionTarget' },
+      { counts: false },
+    ],
     [
       'a condition that fails the job',
       { rules: [disrupted('FailJob')] },
