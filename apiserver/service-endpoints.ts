@@ -176,6 +176,8 @@ function ensure(registry: Registry, { group, plural, labels, fields }: Wanted): 
 }
 
 function isAsWanted(object: KubeObject, { labels, fields }: Pick<Wanted, 'labels' | 'fields'>): boolean {
-  const isLabelled = Object.entries(labels).every(([key, value]) => getOwn(object.metadata.labels ?? {}, key) === value);
+  const isLabelled = Object.entries(labels).every(
+    ([key, value]) => getOwn(object.metadata.labels ?? {}, key) === value,
+  );
   return isLabelled && Object.entries(fields).every(([key, value]) => sameJson(getOwn(object, key), value));
 }

@@ -65,6 +65,8 @@ export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
   ['test/e2e/timeline/timeline.test.ts', 33],
   ['test/e2e/agent/delete.test.ts', 26],
   ['test/e2e/controlplane/cluster.test.ts', 25],
+  ['test/e2e/controlplane/disruption.test.ts', 12],
+  ['test/e2e/controlplane/jobs.test.ts', 18],
   ['test/e2e/controlplane/workloads.test.ts', 30],
   ['test/e2e/controlplane/sets.test.ts', 30],
   ['test/e2e/csi-driver/strict.test.ts', 24],

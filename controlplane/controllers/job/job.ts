@@ -336,7 +336,11 @@ export class JobController implements Controller {
     try {
       await this.#context.client.patch(pathOf(POD, pod), patch, 'strategic');
     } catch (error) {
-      if (isNotFound(error)) return;
+      if (isNotFound(error)) {
+        // The cache may have shown it before.
+        if (this.#informers.pods.get(objectKey(pod))?.metadata.uid !== uid) this.#released.delete(uid);
+        return;
+      }
       this.#released.delete(uid);
       throw new Error(`removing tracking finalizer: ${errorMessage(error)}`, { cause: error });
     }

@@ -118,7 +118,7 @@ export class World {
   #setJob(job: Job): void {
     this.job = { ...job, metadata: { ...job.metadata, resourceVersion: String(this.#version++) } };
     const { job: state } = this;
-    this.#later(({ jobs }) => jobs.upsert(state));
+    this.#later('jobs', ({ jobs }) => jobs.upsert(state));
   }
 
   #setPod(pod: Pod): void {
@@ -127,20 +127,21 @@ export class World {
     const running = state.status?.phase === 'Running' && deletionTimestamp !== undefined;
     if (deletionTimestamp !== undefined && finalizers.length === 0 && !running) {
       this.#pods.delete(name);
-      this.#later(({ pods }) => pods.remove(state));
+      this.#later('pods', ({ pods }) => pods.remove(state));
       return;
     }
     this.#pods.set(name, state);
-    this.#later(({ pods }) => pods.upsert(state));
+    this.#later('pods', ({ pods }) => pods.upsert(state));
   }
 
-  /** To the caches, in order. */
-  #due = 0;
-  #later(change: (controlled: Controlled) => void): void {
+  /** To a cache, in order; the two are not of one age. */
+  readonly #due = { jobs: 0, pods: 0 };
+  #later(kind: 'jobs' | 'pods', change: (controlled: Controlled) => void): void {
     const controlled = this.#controlled;
     if (controlled === undefined) return;
-    this.#due = Math.max(this.#due, this.clock.monotonic() + this.#lagMs());
-    this.clock.after(this.#due - this.clock.monotonic(), () => change(controlled));
+    const elapsed = this.clock.monotonic();
+    this.#due[kind] = Math.max(this.#due[kind], elapsed + this.#lagMs());
+    this.clock.after(this.#due[kind] - elapsed, () => change(controlled));
   }
 
   #create(body: Pod): Pod {
