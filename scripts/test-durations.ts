@@ -69,6 +69,7 @@ export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
   ['test/e2e/controlplane/jobs.test.ts', 18],
   ['test/e2e/controlplane/workloads.test.ts', 30],
   ['test/e2e/controlplane/sets.test.ts', 30],
+  ['test/e2e/dns/server.test.ts', 9],
   ['test/e2e/csi-driver/strict.test.ts', 24],
   ['test/e2e/cni/containerd.test.ts', 23],
   ['test/e2e/csi-agent/attach.test.ts', 23],

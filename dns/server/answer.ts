@@ -88,6 +88,15 @@ export class Answerer {
 
   /** Undefined: there is none. Never rejects. */
   async answer(bytes: Buffer, client: Client): Promise<Buffer | undefined> {
+    try {
+      return await this.#answer(bytes, client);
+    } catch (error) {
+      this.#panicked(`a message of ${bytes.length} bytes`, error);
+      return undefined;
+    }
+  }
+
+  async #answer(bytes: Buffer, client: Client): Promise<Buffer | undefined> {
     const fault = headerFault(bytes);
     if (fault === 'drop') return undefined;
     if (fault !== undefined) return headerReply(bytes, fault);
@@ -122,11 +131,15 @@ export class Answerer {
     try {
       return await chain.handle(request);
     } catch (error) {
-      // One question that this server cannot handle must not take the others with it.
-      this.#parts.counts.panicked();
-      this.#parts.log('error', `${describe(request.question)}: ${error instanceof Error ? error.stack : error}`);
+      this.#panicked(describe(request.question), error);
       return { kind: 'failure', by: '', rcode: Rcode.SERVFAIL, error: errorMessage(error) };
     }
+  }
+
+  /** One message that this server cannot handle must not take the others with it. */
+  #panicked(what: string, error: unknown): void {
+    this.#parts.counts.panicked();
+    this.#parts.log('error', `${what}: ${error instanceof Error ? error.stack : error}`);
   }
 
   #count(
