@@ -1,6 +1,9 @@
 // `nodelet node`: orders to the nodes of a lab that runs with several of them.
 
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
 import { Command } from 'commander';
+import { UserError } from '../../lib/errors.ts';
 import { type NodeOrder, sendOrder } from '../lab/node/control.ts';
 import type { NodeView } from '../lab/node/orders.ts';
 import { DEFAULT_ROOT } from '../lab/paths.ts';
@@ -41,14 +44,35 @@ async function order(flags: Flags, method: 'GET' | 'POST', path: string, body?: 
   process.stdout.write(`${nodeTable(await sendOrder(controlSocket, method, path, body))}\n`);
 }
 
+async function nodeNamed(flags: Flags, name: string): Promise<NodeView> {
+  const { controlSocket } = await labAt(flags.root);
+  const found = (await sendOrder(controlSocket, 'GET', '/nodes')).find((node) => node.name === name);
+  if (found === undefined) throw new UserError(`the lab has no node ${name}`);
+  if (found.condition === 'stopped' || found.condition === 'killed')
+    throw new UserError(`${name} is ${found.condition}`);
+  return found;
+}
+
+/** Resolves with the program's exit code; 128 and more when a signal ended it, as in a shell. */
+async function execOn({ netns, runtimeSocket }: NodeView, command: readonly string[]): Promise<number> {
+  const child = spawn('nsenter', [`--net=${netns}`, '--', ...command], {
+    stdio: 'inherit',
+    env: { ...process.env, CONTAINER_RUNTIME_ENDPOINT: `unix://${runtimeSocket}` },
+  });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+  });
+}
+
 function rooted(command: Command): Command {
   return command.option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT);
 }
 
 export function nodeCommand(): Command {
-  const node = new Command('node').description(
-    'list, add, stop, kill, cut off the nodes of a lab with several of them',
-  );
+  const node = new Command('node')
+    .enablePositionalOptions()
+    .description('list, add, stop, kill, cut off the nodes of a lab with several of them');
   rooted(node.command('list').description('the nodes, and what condition they are in')).action((flags: Flags) =>
     order(flags, 'GET', '/nodes'),
   );
@@ -61,6 +85,13 @@ export function nodeCommand(): Command {
         ...(flags.zone === undefined ? {} : { zone: flags.zone }),
       }),
     );
+  rooted(node.command('exec').description('run a program in the node’s network namespace, with the node’s containerd'))
+    .argument('<name>', 'the node')
+    .argument('<command...>', 'the program and its arguments')
+    .passThroughOptions()
+    .action(async (name: string, command: readonly string[], flags: Flags) => {
+      process.exitCode = await execOn(await nodeNamed(flags, name), command);
+    });
   for (const [word, about] of ORDERS) {
     rooted(node.command(word).description(about))
       .argument('<name>', 'the node')

@@ -90,6 +90,7 @@ export class LabNode {
       podCIDR,
       root: paths.root,
       netns,
+      runtimeSocket: paths.containerd.socket,
       traceSocket: paths.traceSocket,
     };
   }

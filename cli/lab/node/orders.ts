@@ -16,6 +16,8 @@ export interface NodeView {
   readonly root: string;
   /** For `nsenter --net=`. */
   readonly netns: string;
+  /** Of its containerd. */
+  readonly runtimeSocket: string;
   /** Of its agent's trace. */
   readonly traceSocket: string;
 }

@@ -61,6 +61,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'nodelet crictl --runtime-endpoint unix:///run/dockershim.sock ps': 'test/e2e/dockershim',
   'nodelet up --root /tmp/lab-docker --runtime docker': 'test/e2e/dockershim, with a root of its own',
   'nodelet crictl --root /tmp/lab-docker pods': 'test/e2e/dockershim',
+  'nodelet agent --kubeconfig worker-7.conf --hostname-override worker-7 --node-ip 192.0.2.17 \\':
+    'test/e2e/nodes, with the kubeconfigs and addresses of the lab’s nodes',
+  'nodelet proxy --kubeconfig proxy.conf --hostname-override worker-7 --cluster-cidr 10.244.0.0/16':
+    'test/e2e/nodes, with the kubeconfigs and addresses of the lab’s nodes',
   // Minutes of load; by hand, as npm run bench is.
   'npm run bench:scale -- --store file': 'test/unit/bench/requests.test.ts, its requests',
   'npm run bench:scale -- --store etcd --seconds 10': 'test/unit/bench/requests.test.ts, its requests',

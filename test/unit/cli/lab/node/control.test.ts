@@ -39,6 +39,7 @@ const view: NodeView = {
   podCIDR: '10.192.0.0/24',
   root: '/r',
   netns: '/n',
+  runtimeSocket: '/c',
   traceSocket: '/t',
 };
 
