@@ -1,5 +1,5 @@
-// The node lifecycle controller: a node whose lease has not been renewed for the grace period becomes Unknown, and every node carries the taints
-// of its conditions. taints.ts decides.
+// The node lifecycle controller: a node whose lease has not been renewed for the grace period becomes Unknown, its pods
+// are no longer Ready, and every node carries the taints of its conditions. taints.ts decides.
 
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
@@ -14,7 +14,7 @@ import { nextTaints, unknownConditions } from './taints.ts';
 /** The default of --node-monitor-grace-period, until v1.31 also the real controller's. */
 export const GRACE_PERIOD_MS = 40_000;
 
-type Needed = Pick<Informers, 'nodes' | 'nodeLeases'>;
+type Needed = Pick<Informers, 'nodes' | 'nodeLeases' | 'pods'>;
 
 export class NodeLifecycleController implements Controller {
   readonly name = 'node-lifecycle';
@@ -25,6 +25,8 @@ export class NodeLifecycleController implements Controller {
   readonly #graceMs: number;
   /** When each node was last updated or renewed its lease, by this process's monotonic clock: clocks of nodes may differ. */
   readonly #lastSign = new Map<string, number>();
+  /** Nodes that became Unknown, whose pods are still to be marked. */
+  readonly #podsToMark = new Set<string>();
 
   constructor(context: ControllerContext, informers: Needed, graceMs = GRACE_PERIOD_MS) {
     this.#context = context;
@@ -59,7 +61,12 @@ export class NodeLifecycleController implements Controller {
     const silentMs = clock.monotonic() - (this.#lastSign.get(name) ?? clock.monotonic());
     // Renewals do not queue the node; it is checked again when the last known renewal has become too old.
     if (silentMs < this.#graceMs) this.queue.addAfter(name, this.#graceMs - silentMs);
-    else if (await this.#declareUnknown(node)) return;
+    else {
+      const declared = await this.#declareUnknown(node);
+      if (declared) this.#podsToMark.add(name);
+      if (this.#podsToMark.has(name)) await this.#markPodsNotReady(name);
+      if (declared) return;
+    }
     await this.#taint(node);
   }
 
@@ -73,6 +80,21 @@ export class NodeLifecycleController implements Controller {
     const subject = { ...node, kind: 'Node', apiVersion: 'v1', metadata: { ...node.metadata, uid: name } };
     this.#context.recorder.event(subject, 'Normal', 'NodeNotReady', `Node ${name} status is now: NodeNotReady`);
     return true;
+  }
+
+  /** Services do without pods whose node is silent. The agent writes what they are once it is back. */
+  async #markPodsNotReady(node: string): Promise<void> {
+    const { client, recorder } = this.#context;
+    for (const pod of this.#informers.pods.list()) {
+      const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready');
+      if (pod.spec.nodeName !== node || ready === undefined || ready.status === 'False') continue;
+      const { namespace, name, uid } = pod.metadata;
+      const conditions = [{ type: 'Ready', status: 'False', lastTransitionTime: this.#timestamp() }];
+      const path = resourcePath('v1', 'pods', { namespace, name, subresource: 'status' });
+      await this.#write(() => client.patch(path, { metadata: { uid }, status: { conditions } }, 'strategic'));
+      recorder.event(pod, 'Warning', 'NodeNotReady', 'Node is not ready');
+    }
+    this.#podsToMark.delete(node);
   }
 
   async #taint(node: Node): Promise<void> {

@@ -14,6 +14,7 @@ import {
   condition,
   container,
   eventually,
+  eventWhen,
   getPod,
   httpGet,
   isReady,
@@ -162,6 +163,9 @@ test('a node that is cut off is NotReady, and Ready again with the same containe
     nodeIs('node-3', 'Unknown'),
   ]);
   expect(condition(silent, 'Ready')?.reason).toBe('NodeStatusUnknown');
+  // Services do without its pods.
+  await podWhen(lab, 'three', 'not Ready', (pod) => condition(pod, 'Ready')?.status === 'False');
+  await eventWhen(lab, 'three', 'NodeNotReady', /^Node is not ready$/);
   await eventually('the taints of a node that is unreachable', async () => {
     const { spec } = await lab.client.get<Node>(resourcePath('v1', 'nodes', { name: 'node-3' }));
     const effects = spec?.taints

@@ -113,6 +113,44 @@ describe('NodeLifecycleController', () => {
     expect(events).toEqual(['n NodeNotReady: Node n status is now: NodeNotReady']);
   });
 
+  it('marks the Ready pods of a node that becomes Unknown, once, and again after a failure', async () => {
+    const { clock, client, events, informers } = start();
+    const status = (value: string) => ({
+      conditions: [
+        { type: 'Initialized', status: 'True' },
+        { type: 'Ready', status: value },
+      ],
+    });
+    const pod = (name: string, nodeName: string, value: string): Pod => {
+      return makePod(name, { nodeName }, { status: status(value) });
+    };
+    for (const each of [pod('here', 'n', 'True'), pod('waits', 'n', 'False'), pod('elsewhere', 'other', 'True')]) {
+      informers.pods.upsert(each);
+    }
+    const types = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'];
+    const conditions = types.map((type) => ({ type, status: 'Unknown' }));
+    const unknown: Node = { ...makeNode('n', 'Unknown'), status: { conditions } };
+    client.onWrite = ({ path }) => {
+      if (path === '/api/v1/nodes/n/status') informers.nodes.upsert(unknown);
+      return {};
+    };
+    client.failures.push(undefined, apiError(500, 'InternalError'));
+    await clock.advance(40_000);
+    await clock.advance(5_000);
+    const marks = client.writes.filter(({ path }) => path.includes('/pods/'));
+    expect(marks).toMatchObject([
+      {
+        path: '/api/v1/namespaces/demo/pods/here/status',
+        type: 'strategic',
+        body: { status: { conditions: [{ type: 'Ready', status: 'False' }] } },
+      },
+    ]);
+    expect(events).toEqual([
+      'n NodeNotReady: Node n status is now: NodeNotReady',
+      'here NodeNotReady: Node is not ready',
+    ]);
+  });
+
   it('a lease that is written again without being renewed is no sign of life', async () => {
     const { clock, client, informers } = start();
     await clock.advance(20_000);
