@@ -38,6 +38,7 @@ beforeAll(async () => {
     kills: true,
     nodes: { count: 2, zones: ['a', 'b'], serviceRange: SERVICES },
     proxy: 'iptables',
+    dns: true,
     // A lease is renewed each second.
     kubeletConfiguration: { nodeLeaseDurationSeconds: 4 },
     controlplaneFlags: ['--node-monitor-grace-period', '4s'],
@@ -143,6 +144,7 @@ test('a Service spans the nodes: from a pod, and from the machine at its address
     const response = await fetch(url, { signal: AbortSignal.timeout(5_000), headers: { connection: 'close' } });
     return response.text();
   };
+  await both('a pod, by its name', () => from('one', 'http://web/'));
   await both('a pod', () => from('one', `http://${spec?.clusterIP}/`));
   await both('the machine', get(`http://${spec?.clusterIP}/`));
   for (const name of ['node-1', 'node-2']) await both(name, get(`http://${viewOf(name).address}:${port}/`));
