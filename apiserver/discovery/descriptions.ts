@@ -1,11 +1,14 @@
 // The descriptions of types and fields, for kubectl explain. They are not in our schema but read from the package
-// kubernetes-types on request; an installation without that package explains without descriptions.
+// kubernetes-types on request, and where it has none own-descriptions.ts has; an installation without that package explains with
+// those alone.
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isErrno } from '../../lib/errors.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import type { Definition } from '../schema/definitions.ts';
 import { type DtsModule, parseDts } from '../schema/dts.ts';
+import { COMMON_FIELDS, OWN_DESCRIPTIONS } from './own-descriptions.ts';
 
 const ROOT = fileURLToPath(new URL('../../node_modules/kubernetes-types/', import.meta.url));
 const modules = new Map<string, DtsModule | undefined>();
@@ -33,10 +36,21 @@ function readModule(path: string): DtsModule | undefined {
   }
 }
 
-/** The description of a definition; empty for definitions of the overlay. */
-export function describe(definition: Definition): Description {
+function published(definition: Definition): Description {
   const [path = '', name = ''] = (definition.source ?? '').split(':');
   const found = path === '' ? undefined : moduleAt(path)?.interfaces.get(name);
   if (found === undefined) return NONE;
   return { type: found.description, fields: new Map(found.fields.map((field) => [field.name, field.description])) };
+}
+
+/** The description of a definition, by its full name. */
+export function describe(name: string, definition: Definition): Description {
+  const { type, fields } = published(definition);
+  const own = getOwn(OWN_DESCRIPTIONS, name);
+  const all = new Map<string, string>();
+  for (const field of Object.keys(definition.fields)) {
+    const text = fields.get(field) || getOwn(own?.fields, field) || getOwn(COMMON_FIELDS, field);
+    if (text !== undefined) all.set(field, text);
+  }
+  return { type: type || (own?.type ?? ''), fields: all };
 }

@@ -92,7 +92,7 @@ export class SchemaCollector {
     // Entered before its fields: types refer to each other in circles.
     const schema: Schema = {};
     setOwn(this.schemas, name, schema);
-    this.fill(schema, definition(name));
+    this.fill(schema, name, definition(name));
   }
 
   private builtIn(name: string): Schema | undefined {
@@ -120,8 +120,8 @@ export class SchemaCollector {
     }
   }
 
-  private fill(schema: Schema, from: Definition): void {
-    const described = describe(from);
+  private fill(schema: Schema, name: string, from: Definition): void {
+    const described = describe(name, from);
     const properties: Record<string, Schema> = {};
     for (const [field, type] of Object.entries(from.fields)) {
       const allowed = getOwn(from.enums, field);
