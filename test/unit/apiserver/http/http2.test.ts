@@ -122,6 +122,13 @@ describe('the same answer as over HTTP/1.1', () => {
     expect((await client.send('/version')).code).toBe(200);
   });
 
+  it('a file that is sent as it is read: a snapshot', async () => {
+    const client = await connect();
+    const { code, headers, body } = await client.send('/nodelet/snapshot');
+    expect([code, String(body.length)]).toEqual([200, headers['content-length']]);
+    expect(body.toString('latin1', 0, 15)).toBe('SQLite format 3');
+  });
+
   it('CONNECT is 405, and upgrades stay with HTTP/1.1', async () => {
     const client = await connect();
     const stream = client.session.request({ ':method': 'CONNECT', ':authority': 'pod:80' });
