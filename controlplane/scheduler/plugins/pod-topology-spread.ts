@@ -182,8 +182,8 @@ function scoreState(
     const byHost = constraint.topologyKey === HOSTNAME;
     if (!byHost) {
       for (const node of candidates) {
-        const domain = getOwn(node.labels, constraint.topologyKey);
-        if (domain !== undefined && !ignored.has(node)) domains.set(domain, 0);
+        // Nodes without the label are a domain of their own, which is not scored.
+        if (!ignored.has(node)) domains.set(getOwn(node.labels, constraint.topologyKey) ?? '', 0);
       }
     }
     const size = byHost ? candidates.length - ignored.size : domains.size;
