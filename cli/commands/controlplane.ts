@@ -2,13 +2,15 @@
 // cluster has its own.
 
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { LEADER_ELECTION_DEFAULTS } from '../../client/leader-election.ts';
+import type { SchedulerSettings } from '../../controlplane/scheduler/config/model.ts';
 import type { DriverEndpoint } from '../../controlplane/storage/drivers.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { UserError } from '../../lib/errors.ts';
+import { errorMessage, UserError } from '../../lib/errors.ts';
 import { createLog } from '../../lib/log.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { durationFlag } from './duration-flag.ts';
@@ -17,6 +19,7 @@ import { stopSignal } from './signals.ts';
 interface Flags {
   readonly kubeconfig: string;
   readonly schedulerKubeconfig?: string;
+  readonly schedulerConfig?: string;
   readonly controllers: string;
   readonly leaderElect: boolean;
   readonly leaderElectIdentity?: string;
@@ -34,6 +37,16 @@ export function csiEndpoint(text: string): DriverEndpoint {
     throw new InvalidArgumentError(`"${text}" is not <driver name>=unix://<path of its socket>`);
   }
   return { name, endpoint };
+}
+
+/** Throws UserError for a file that cannot be read, or is no configuration that this scheduler can have. */
+async function schedulerSettings(path: string): Promise<SchedulerSettings> {
+  const { decodeSchedulerConfiguration } = await import('../../controlplane/scheduler/config/decode.ts');
+  try {
+    return decodeSchedulerConfiguration(await readFile(path, 'utf8'));
+  } catch (error) {
+    throw new UserError(`--scheduler-config ${path}: ${errorMessage(error)}`, { cause: error });
+  }
 }
 
 /** Throws UserError where the figures contradict each other. */
@@ -62,6 +75,10 @@ export function controlplaneCommand(): Command {
     .description('run the scheduler and the controllers')
     .requiredOption('--kubeconfig <file>', 'identity of the controllers (system:kube-controller-manager)')
     .option('--scheduler-kubeconfig <file>', 'identity of the scheduler (system:kube-scheduler); without it none runs')
+    .option(
+      '--scheduler-config <file>',
+      'KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1: docs/scheduler.md',
+    )
     .option(
       '--controllers <names>',
       'controllers to run, with commas between: "*" for all, "-deployment-controller" for all but this one, "" for none',
@@ -109,6 +126,9 @@ export function controlplaneCommand(): Command {
         ...(flags.schedulerKubeconfig === undefined
           ? {}
           : { scheduler: await loadKubeconfig(flags.schedulerKubeconfig) }),
+        ...(flags.schedulerConfig === undefined
+          ? {}
+          : { schedulerSettings: await schedulerSettings(flags.schedulerConfig) }),
         ...(flags.leaderElect ? { leaderElection: leaderElection(flags) } : {}),
         controllers: controllerNames(flags.controllers),
         ...(flags.nodeMonitorGracePeriod === undefined ? {} : { nodeMonitorGraceMs: flags.nodeMonitorGracePeriod }),

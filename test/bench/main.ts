@@ -5,7 +5,7 @@
 //   npm run bench -- [--minutes 5] [--burst 30] [--probed 100] [--idle 110] [--json FILE]
 //                                            minutes: for starts and bursts together, from when the labs run
 //   npm run bench -- --full-node             with large ConfigMaps and Secrets on all pods: two minutes more
-//   npm run bench -- --only starts,bursts    parts of it: starts, bursts, lifecycle, volumes, apiserver, dns
+//   npm run bench -- --only starts,bursts    parts of it: starts, bursts, lifecycle, volumes, apiserver, dns, scheduler
 //   npm run bench -- --only apiserver [--pods 10000]  the API server beside its raw store: needs no containerd
 //   npm run bench -- --with FILE             adds the samples of an earlier run's --json FILE; more than once for more
 //   npm run bench -- --tricks [--pairs 30]   what each trick saves, and nothing else
@@ -39,6 +39,7 @@ import { measureLifecycle } from './lifecycle.ts';
 import { LIVE_UPDATE, measureLiveUpdate } from './live-update.ts';
 import { BenchPods } from './pods.ts';
 import { type Amount, type Figures, type Machine, pooled, type Row, renderReport } from './report.ts';
+import { measureScheduler } from './scheduler/measure.ts';
 import { measureStarts } from './starts.ts';
 import { measureTricks, renderTricks } from './tricks.ts';
 import { measureVolumes } from './volumes.ts';
@@ -49,7 +50,7 @@ const TEMPLATE = { image: BUSYBOX, command: COMMAND };
 const NAMESPACE = 'bench';
 const FLOOR_BRIDGE = 'nodeletfloor0';
 const FLOOR_CGROUP = '/nodelet-floor';
-const PARTS: readonly string[] = ['starts', 'bursts', 'lifecycle', 'volumes', 'apiserver', 'dns'];
+const PARTS: readonly string[] = ['starts', 'bursts', 'lifecycle', 'volumes', 'apiserver', 'dns', 'scheduler'];
 /** Of what is measured a fixed number of times. */
 const RUNS = 10;
 const PERIODS = 3;
@@ -77,7 +78,7 @@ for (const part of parts) {
   if (!PARTS.includes(part)) throw new UserError(`--only: no part "${part}"`);
 }
 /** They need no containerd. */
-const SERVERS = new Set(['apiserver', 'dns']);
+const SERVERS = new Set(['apiserver', 'dns', 'scheduler']);
 const needsContainerd = PARTS.some((part) => !SERVERS.has(part) && parts.has(part)) || values['full-node'];
 const minutesMs = Number(values.minutes) * 60_000;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -301,6 +302,9 @@ async function measureAll(root: string): Promise<Figures> {
   if (parts.has('volumes')) found.push(await volumeFigures(join(root, 'csi')));
   if (parts.has('dns')) found.push({ rows: await measureDns(say), amounts: [] });
   if (parts.has('apiserver')) found.push(await apiServerFigures(join(root, 'apiserver')));
+  if (parts.has('scheduler')) {
+    found.push({ rows: [], amounts: await measureScheduler({ nodes: 1000, pods: 3000, runs: 3, say }) });
+  }
   if (values['full-node']) found.push(await fullNodeFigures(join(root, 'full', 'lab')));
   say(`${((performance.now() - began) / 60_000).toFixed(1)} minutes`);
   return {

@@ -32,7 +32,7 @@ export interface Row {
 /** Anything but times. */
 export interface Amount {
   readonly name: string;
-  readonly unit: 'ms' | 'MiB' | '% of a core' | '% of the CPU' | 'containers';
+  readonly unit: 'ms' | 'MiB' | '% of a core' | '% of the CPU' | 'containers' | '×';
   readonly samples: readonly number[];
   /** The largest of the samples counts; else the median. */
   readonly peak?: boolean;

@@ -1,6 +1,7 @@
 // From a profile's settings to the plugins at each extension point: what is enabled for all points (multiPoint), what for one,
 // and what is disabled; in kube-scheduler's order. Pure, but for making the plugins.
 
+import { UserError } from '../../../lib/errors.ts';
 import type { PluginSetting, ProfileSettings } from '../config/model.ts';
 import type { PluginHandle, PluginRow } from '../plugins/registry.ts';
 import { EXTENSION_POINTS, type ExtensionPoint, Framework, type Nominations, type PluginSet } from './framework.ts';
@@ -47,7 +48,7 @@ export function makeFramework(
   const where = `profile "${settings.schedulerName}"`;
   const rowOf = (name: string, point: string): PluginRow => {
     const found = known.get(name);
-    if (found === undefined) throw new Error(`${where}: ${point} plugin "${name}" does not exist`);
+    if (found === undefined) throw new UserError(`${where}: ${point} plugin "${name}" does not exist`);
     return found;
   };
   const pluginOf = (row: PluginRow): Plugin => {
@@ -59,12 +60,12 @@ export function makeFramework(
   const atPoint = (point: ExtensionPoint): PluginSet[ExtensionPoint] => {
     const { enabled = [], disabled = [] } = settings.plugins.get(point) ?? {};
     const own = new Map(enabled.map((setting) => [setting.name, setting]));
-    if (own.size !== enabled.length) throw new Error(`${where}: a ${point} plugin is enabled twice`);
+    if (own.size !== enabled.length) throw new UserError(`${where}: a ${point} plugin is enabled twice`);
     const resolve = ({ name, weight }: PluginSetting, explicit: boolean) => {
       const row = rowOf(name, point);
       const plugin = pluginOf(row);
       if (!implementsPoint(plugin, point)) {
-        if (explicit) throw new Error(`${where}: plugin "${name}" does not extend ${point} plugin`);
+        if (explicit) throw new UserError(`${where}: plugin "${name}" does not extend ${point} plugin`);
         return [];
       }
       return [{ plugin, weight: weight ?? row.weight }];
@@ -97,9 +98,9 @@ export function makeFramework(
   };
   for (const point of EXTENSION_POINTS) {
     if (point === 'queueSort' && set.queueSort.length !== 1) {
-      throw new Error(`${where}: only one queue sort plugin required, but got ${set.queueSort.length}`);
+      throw new UserError(`${where}: only one queue sort plugin required, but got ${set.queueSort.length}`);
     }
-    if (point === 'bind' && set.bind.length === 0) throw new Error(`${where}: at least one bind plugin is needed`);
+    if (point === 'bind' && set.bind.length === 0) throw new UserError(`${where}: at least one bind plugin is needed`);
   }
   return new Framework(settings.schedulerName, set, nominations, settings.percentageOfNodesToScore);
 }
