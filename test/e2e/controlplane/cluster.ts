@@ -101,6 +101,7 @@ export class Cluster implements AsyncDisposable {
     csiDrivers: readonly DriverEndpoint[] = [],
     leaderElection?: ControlPlaneOptions['leaderElection'],
     controllers: readonly string[] = ['*'],
+    schedulerSettings?: ControlPlaneOptions['schedulerSettings'],
   ): Promise<() => Promise<void>> {
     const stop = new AbortController();
     const access = (name: string) => loadKubeconfig(join(this.root, 'kubeconfigs', `${name}.kubeconfig`));
@@ -113,6 +114,7 @@ export class Cluster implements AsyncDisposable {
         csiDrivers,
         controllers,
         ...(leaderElection === undefined ? {} : { leaderElection }),
+        ...(schedulerSettings === undefined ? {} : { schedulerSettings }),
         tracer: this.tracer,
         clock: systemClock,
         log: (line) => this.logs.push(line),
