@@ -70,6 +70,7 @@ export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
   ['test/e2e/controlplane/disruption.test.ts', 12],
   ['test/e2e/controlplane/jobs.test.ts', 18],
   ['test/e2e/controlplane/workloads.test.ts', 30],
+  ['test/e2e/controlplane/scheduler.test.ts', 13],
   ['test/e2e/controlplane/sets.test.ts', 30],
   ['test/e2e/dns/server.test.ts', 9],
   ['test/e2e/csi-driver/strict.test.ts', 24],

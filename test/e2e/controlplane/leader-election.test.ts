@@ -65,10 +65,13 @@ it('one control plane works, and the other one takes over when it ends', async (
   await stopFirst();
   await leadersBecome('second');
   expect(await replicaSet('two')).toHaveLength(5);
-  const { items } = await admin.list<{ reason?: string; message?: string }>(
-    resourcePath('v1', 'events', { namespace: 'kube-system' }),
-  );
-  expect(new Set(items.filter(({ reason }) => reason === 'LeaderElection').map(({ message }) => message))).toEqual(
-    new Set(['first became leader', 'second became leader']),
-  );
+  // Events are sent a moment later than what they report.
+  const messages = await eventually('the events of both leaders', async () => {
+    const { items } = await admin.list<{ reason?: string; message?: string }>(
+      resourcePath('v1', 'events', { namespace: 'kube-system' }),
+    );
+    const found = new Set(items.flatMap(({ reason, message }) => (reason === 'LeaderElection' ? [message] : [])));
+    return found.size < 2 ? undefined : found;
+  });
+  expect(messages).toEqual(new Set(['first became leader', 'second became leader']));
 });
