@@ -167,7 +167,8 @@ export class LeaderElector {
     const { client, clock, identity, log, name } = this.#options;
     const lease = this.#observed?.lease;
     if (lease?.spec?.holderIdentity !== identity) return;
-    const spec = { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: rfc3339Micro(clock.now()) };
+    const { holderIdentity: _, ...rest } = lease.spec;
+    const spec = { ...rest, leaseDurationSeconds: 1, renewTime: rfc3339Micro(clock.now()) };
     const body = { ...lease, apiVersion: API, kind: 'Lease', spec };
     await client.replace(this.#path, body, { timeoutMs: this.#options.retryPeriodMs }).catch((error: unknown) => {
       log(`${name}: the lease is not given up: ${errorMessage(error)}`);
