@@ -2,6 +2,10 @@
 // them run is the choice of --controllers.
 
 import { AttachDetachController } from './attacher/attach-detach.ts';
+import { CertificateApprovingController } from './controllers/certificates/approving.ts';
+import { CertificateCleaner } from './controllers/certificates/cleaning.ts';
+import type { SigningAuthority } from './controllers/certificates/request.ts';
+import { CertificateSigningController } from './controllers/certificates/signing.ts';
 import { CronJobController } from './controllers/cronjob/cronjob.ts';
 import { DaemonSetController } from './controllers/daemonset/daemonset.ts';
 import { DeploymentController } from './controllers/deployment/deployment.ts';
@@ -31,6 +35,8 @@ import { VolumeProtection } from './volume-protection/protection.ts';
 export interface ControllerSettings {
   /** CA to publish as kube-root-ca.crt, PEM; undefined where the controllers' kubeconfig names none. */
   readonly rootCa: string | undefined;
+  /** What certificate requests are signed with; without it none is. */
+  readonly signing?: SigningAuthority;
   /** How long a node may be silent before it is Unknown, ms. Absent: the controller's own default. */
   readonly nodeMonitorGraceMs?: number;
 }
@@ -102,6 +108,21 @@ export const CONTROLLERS: readonly ControllerRow[] = [
     'ttl-after-finished-controller',
     'ttl-after-finished-controller',
     (context, informers) => new TtlAfterFinishedController(context, informers),
+  ),
+  row(
+    'certificatesigningrequest-approving-controller',
+    'certificate-controller',
+    (context, informers) => new CertificateApprovingController(context, informers),
+  ),
+  row(
+    'certificatesigningrequest-signing-controller',
+    'certificate-controller',
+    (context, informers, { signing }) => new CertificateSigningController(context, informers, signing),
+  ),
+  row(
+    'certificatesigningrequest-cleaner-controller',
+    'certificate-controller',
+    (context, informers) => new CertificateCleaner(context, informers),
   ),
   row(
     'horizontal-pod-autoscaler-controller',

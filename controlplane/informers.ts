@@ -6,6 +6,7 @@ import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service, St
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type {
+  CertificateSigningRequest,
   ControllerRevision,
   CronJob,
   DaemonSet,
@@ -71,6 +72,7 @@ export class Informers {
   readonly jobs: ReadableStore<Job>;
   readonly cronJobs: ReadableStore<CronJob>;
   readonly podDisruptionBudgets: ReadableStore<PodDisruptionBudget>;
+  readonly certificateSigningRequests: ReadableStore<CertificateSigningRequest>;
   readonly horizontalPodAutoscalers: ReadableStore<HorizontalPodAutoscaler>;
   readonly statefulSets: ReadableStore<StatefulSet>;
   readonly daemonSets: ReadableStore<DaemonSet>;
@@ -122,6 +124,10 @@ export class Informers {
     const apps = <T extends Identified>(plural: string) => informer<T>(plural, resourcePath('apps/v1', plural));
     this.replicaSets = apps('replicasets');
     this.deployments = apps('deployments');
+    this.certificateSigningRequests = informer(
+      'certificatesigningrequests',
+      resourcePath('certificates.k8s.io/v1', 'certificatesigningrequests'),
+    );
     this.horizontalPodAutoscalers = informer(
       'horizontalpodautoscalers',
       resourcePath('autoscaling/v2', 'horizontalpodautoscalers'),

@@ -9,6 +9,7 @@ import { EVENT_DELAY_MS, Recorder } from '../client/recorder.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
+import type { SigningAuthority } from './controllers/certificates/request.ts';
 import { chooseControllers } from './controllers.ts';
 import { Informers } from './informers.ts';
 import { type ControllerContext, type Log, runController } from './runtime.ts';
@@ -30,6 +31,8 @@ export interface ControlPlaneOptions {
   >;
   /** As kube-controller-manager's --controllers; default: all. */
   readonly controllers?: readonly string[];
+  /** The CA that signs certificate requests; without it none is signed. */
+  readonly signing?: SigningAuthority;
   /** CA to publish as kube-root-ca.crt, PEM; by default the one that controllerManager trusts. */
   readonly rootCa?: string;
   /** As kube-controller-manager's --node-monitor-grace-period, ms. */
@@ -96,6 +99,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
   const settings = {
     rootCa: options.rootCa ?? options.controllerManager.ca,
     ...(nodeMonitorGraceMs === undefined ? {} : { nodeMonitorGraceMs }),
+    ...(options.signing === undefined ? {} : { signing: options.signing }),
   };
   const controllers = chooseControllers(options.controllers ?? ['*']).map(({ component, make }) =>
     make(contextOf(managerClient, component), informers, settings),

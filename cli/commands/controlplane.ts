@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { LEADER_ELECTION_DEFAULTS } from '../../client/leader-election.ts';
+import type { ControlPlaneOptions } from '../../controlplane/main.ts';
 import type { SchedulerSettings } from '../../controlplane/scheduler/config/model.ts';
 import type { DriverEndpoint } from '../../controlplane/storage/drivers.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -15,6 +16,9 @@ import { createLog } from '../../lib/log.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { durationFlag } from './duration-flag.ts';
 import { stopSignal } from './signals.ts';
+
+/** kube-controller-manager's. ms. */
+const YEAR_MS = 365 * 24 * 3_600_000;
 
 interface Flags {
   readonly kubeconfig: string;
@@ -27,6 +31,9 @@ interface Flags {
   readonly leaderElectRenewDeadline: number;
   readonly leaderElectRetryPeriod: number;
   readonly nodeMonitorGracePeriod?: number;
+  readonly clusterSigningCertFile?: string;
+  readonly clusterSigningKeyFile?: string;
+  readonly clusterSigningDuration: number;
   readonly csiEndpoint: readonly DriverEndpoint[];
 }
 
@@ -60,6 +67,21 @@ function leaderElection(flags: Flags) {
   }
   const identity = flags.leaderElectIdentity ?? `${hostname()}_${randomUUID()}`;
   return { identity, leaseDurationMs, renewDeadlineMs, retryPeriodMs };
+}
+
+/** Throws UserError for a file that cannot be read, and where one is named without the other. */
+async function signingAuthority(flags: Flags): Promise<Pick<ControlPlaneOptions, 'signing'>> {
+  const { clusterSigningCertFile: certFile, clusterSigningKeyFile: keyFile, clusterSigningDuration } = flags;
+  if (certFile === undefined && keyFile === undefined) return {};
+  if (certFile === undefined || keyFile === undefined) {
+    throw new UserError('--cluster-signing-cert-file and --cluster-signing-key-file go together');
+  }
+  try {
+    const [cert, key] = await Promise.all([readFile(certFile, 'utf8'), readFile(keyFile, 'utf8')]);
+    return { signing: { cert, key, durationMs: clusterSigningDuration } };
+  } catch (error) {
+    throw new UserError(`the CA for certificate requests: ${errorMessage(error)}`, { cause: error });
+  }
 }
 
 /** "*,-deployment-controller"; "" is none. Pure. */
@@ -113,6 +135,17 @@ export function controlplaneCommand(): Command {
       durationFlag('--node-monitor-grace-period'),
     )
     .option(
+      '--cluster-signing-cert-file <file>',
+      'certificate of the CA that signs certificate requests; without it none is',
+    )
+    .option('--cluster-signing-key-file <file>', 'its key')
+    .option(
+      '--cluster-signing-duration <duration>',
+      'how long the certificates are valid at most',
+      durationFlag('--cluster-signing-duration'),
+      YEAR_MS,
+    )
+    .option(
       '--csi-endpoint <name=unix://path>',
       'a CSI driver to make, attach, grow and delete volumes with; repeatable',
       (text: string, before: readonly DriverEndpoint[]) => [...before, csiEndpoint(text)],
@@ -132,6 +165,7 @@ export function controlplaneCommand(): Command {
         ...(flags.leaderElect ? { leaderElection: leaderElection(flags) } : {}),
         controllers: controllerNames(flags.controllers),
         ...(flags.nodeMonitorGracePeriod === undefined ? {} : { nodeMonitorGraceMs: flags.nodeMonitorGracePeriod }),
+        ...(await signingAuthority(flags)),
         csiDrivers: flags.csiEndpoint,
         tracer: new Tracer(),
         clock: systemClock,

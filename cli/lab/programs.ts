@@ -1,5 +1,6 @@
 // What each process of a lab is started with: command lines made from the lab's paths and state. Pure.
 
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DRIVER_NAME } from '../../csi/driver/names.ts';
 import type { ServerAddress } from './identities.ts';
@@ -54,6 +55,8 @@ export function controlplaneProgram(
     // The lab starts one at a time, so that the next one need not wait for the lease of the last.
     ...['--leader-elect', '--leader-elect-identity', paths.networkName],
     ...(without.includes('controllers') ? ['--controllers', ''] : []),
+    ...['--cluster-signing-cert-file', join(paths.pkiDir, 'ca.crt')],
+    ...['--cluster-signing-key-file', join(paths.pkiDir, 'ca.key')],
     ...(without.includes('scheduler') ? [] : ['--scheduler-kubeconfig', paths.kubeconfigs.scheduler]),
     ...(state.csi !== undefined ? ['--csi-endpoint', `${DRIVER_NAME}=unix://${paths.csi.socket}`] : []),
     ...more,

@@ -123,6 +123,18 @@ export function controllerRules(kinds: readonly ResourceKind[]): PolicyRule[] {
     { verbs, apiGroups: [''], resources: [...new Set(core)].sort() },
     { verbs, apiGroups: groups, resources: ['*'] },
     {
+      verbs: ['approve', 'sign'],
+      apiGroups: ['certificates.k8s.io'],
+      resources: ['signers'],
+      resourceNames: [
+        'kube-apiserver-client',
+        'kube-apiserver-client-kubelet',
+        'kubelet-serving',
+        'legacy-unknown',
+      ].map((name) => `kubernetes.io/${name}`),
+    },
+    { verbs: ['create'], apiGroups: ['authorization.k8s.io'], resources: ['subjectaccessreviews'] },
+    {
       verbs: READ,
       apiGroups: ['metrics.k8s.io', 'custom.metrics.k8s.io', 'external.metrics.k8s.io'],
       resources: ['*'],

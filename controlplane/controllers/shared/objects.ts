@@ -4,12 +4,13 @@
 import type * as apps from 'kubernetes-types/apps/v1';
 import type * as autoscaling from 'kubernetes-types/autoscaling/v2';
 import type * as batch from 'kubernetes-types/batch/v1';
+import type * as certificates from 'kubernetes-types/certificates/v1';
 import type * as core from 'kubernetes-types/core/v1';
 import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import type * as policy from 'kubernetes-types/policy/v1';
 import { resourcePath } from '../../../client/paths.ts';
 import type { EventSubject } from '../../../client/recorder.ts';
-import type { StoredMeta } from '../../../client/types.ts';
+import type { Stored, StoredMeta } from '../../../client/types.ts';
 
 type Workload<T extends { spec?: unknown }> = Omit<T, 'metadata' | 'spec'> & {
   metadata: StoredMeta & { readonly namespace: string };
@@ -39,6 +40,7 @@ export type CronJobStatus = batch.CronJobStatus;
 export type PodDisruptionBudget = Workload<policy.PodDisruptionBudget>;
 export type PodDisruptionBudgetStatus = policy.PodDisruptionBudgetStatus;
 
+export type CertificateSigningRequest = Stored<certificates.CertificateSigningRequest>;
 export type HorizontalPodAutoscaler = Workload<autoscaling.HorizontalPodAutoscaler>;
 /** A ReplicaSet or a ReplicationController. */
 export interface Replicated {
@@ -94,6 +96,11 @@ export const POD_DISRUPTION_BUDGET: WorkloadKind = {
   plural: 'poddisruptionbudgets',
 };
 
+export const CERTIFICATE_SIGNING_REQUEST: WorkloadKind = {
+  apiVersion: 'certificates.k8s.io/v1',
+  kind: 'CertificateSigningRequest',
+  plural: 'certificatesigningrequests',
+};
 export const HORIZONTAL_POD_AUTOSCALER: WorkloadKind = {
   apiVersion: 'autoscaling/v2',
   kind: 'HorizontalPodAutoscaler',

@@ -1,7 +1,7 @@
 // An embedded API server with the control plane beside it, in this process: what the tests of the control plane and of
 // the node part run against. Each is an ordinary client over TLS.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chooseNodeIPs } from '../../../agent/node/addresses.ts';
@@ -106,6 +106,10 @@ export class Cluster implements AsyncDisposable {
     const stop = new AbortController();
     const access = (name: string) => loadKubeconfig(join(this.root, 'kubeconfigs', `${name}.kubeconfig`));
     const [scheduler, controllerManager] = await Promise.all([access('scheduler'), access('controller-manager')]);
+    const [cert, key] = await Promise.all(
+      ['crt', 'key'].map((end) => readFile(join(this.root, 'pki', `ca.${end}`), 'utf8')),
+    );
+    if (cert === undefined || key === undefined) throw new Error('the server has no CA');
     let ended: Promise<void> = Promise.resolve();
     await new Promise<void>((resolve, reject) => {
       const running = runControlPlane({
@@ -113,6 +117,7 @@ export class Cluster implements AsyncDisposable {
         controllerManager,
         csiDrivers,
         controllers,
+        signing: { cert, key, durationMs: 365 * 24 * 3_600_000 },
         ...(leaderElection === undefined ? {} : { leaderElection }),
         ...(schedulerSettings === undefined ? {} : { schedulerSettings }),
         tracer: this.tracer,

@@ -3,6 +3,7 @@
 import { Store } from '../../../client/store.ts';
 import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service } from '../../../client/types.ts';
 import type {
+  CertificateSigningRequest,
   ControllerRevision,
   CronJob,
   DaemonSet,
@@ -58,6 +59,7 @@ export function environment() {
     endpointSlices: new Store<EndpointSlice>(),
     replicaSets: new Store<ReplicaSet>(),
     deployments: new Store<Deployment>(),
+    certificateSigningRequests: new Store<CertificateSigningRequest>(),
     horizontalPodAutoscalers: new Store<HorizontalPodAutoscaler>(),
     jobs: new Store<Job>(),
     cronJobs: new Store<CronJob>(),
