@@ -58,6 +58,7 @@ const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map([
     { load: async () => (await import('./commands/controlplane.ts')).controlplaneCommand(), hidden: true },
   ],
   ['proxy', { load: async () => (await import('./commands/proxy.ts')).proxyCommand(), hidden: true }],
+  ['netpol', { load: async () => (await import('./commands/netpol.ts')).netpolCommand(), hidden: true }],
   ['dns', { load: async () => (await import('./commands/dns.ts')).dnsCommand(), hidden: true }],
 ]);
 

@@ -44,6 +44,7 @@ function clientSpecs(nodeName: string): Record<ClientName, LeafSpec> {
     'controller-manager': client('controller-manager', 'system:kube-controller-manager'),
     proxy: client('proxy', 'system:kube-proxy'),
     dns: client('dns', 'system:serviceaccount:kube-system:coredns'),
+    netpol: client('netpol', 'system:serviceaccount:kube-system:nodelet-netpol'),
     'kubelet-client': client('apiserver-kubelet-client', 'kube-apiserver-kubelet-client', 'system:masters'),
   };
 }
@@ -184,6 +185,7 @@ export async function ensurePki(dir: string, options: PkiOptions): Promise<Pki> 
       'controller-manager': await leaf(specs['controller-manager']),
       proxy: await leaf(specs.proxy),
       dns: await leaf(specs.dns),
+      netpol: await leaf(specs.netpol),
       'kubelet-client': await leaf(specs['kubelet-client']),
     },
     frontProxy: { ca: proxyCa, client: await ensureLeaf(dir, proxyCa, proxyClient, options.now) },

@@ -12,7 +12,15 @@ export interface Credential {
 }
 
 /** The client identities that `ensurePki` makes. */
-export type ClientName = 'admin' | 'agent' | 'scheduler' | 'controller-manager' | 'proxy' | 'dns' | 'kubelet-client';
+export type ClientName =
+  | 'admin'
+  | 'agent'
+  | 'scheduler'
+  | 'controller-manager'
+  | 'proxy'
+  | 'dns'
+  | 'netpol'
+  | 'kubelet-client';
 
 export interface Pki {
   readonly dir: string;

@@ -62,6 +62,7 @@ export function labOptions({ proxyMode, without, nodes, zone, nodeMonitorGracePe
     without,
     ...(bindAddress === undefined ? {} : { bindAddress }),
     dns: !without.includes('dns'),
+    netpol: !without.includes('netpol'),
     ...(proxyMode === 'none' || without.includes('proxy') ? {} : { proxy: proxyMode }),
     ...(nodes === undefined ? {} : { nodes: { count: nodes, zones: zone } }),
     ...(nodeMonitorGracePeriod === undefined

@@ -20,6 +20,7 @@ import { clearRoot, removeEmpty, removeMarker } from './clean-root.ts';
 import { type ContainerdPaths, clearContainerd } from './containerd.ts';
 import { removeNetworkRules } from './firewall.ts';
 import { type LabMarker, MarkerFile } from './marker.ts';
+import { removeLabPolicies } from './netpol.ts';
 import { nodePaths, nodesCgroup } from './node/plan.ts';
 import { classifyRoot, unprovenMessage } from './ownership.ts';
 import type { LabPaths } from './paths.ts';
@@ -80,6 +81,7 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
   await step('links', () => removeLinks(paths.bridge));
   await step('firewall rules', () => removeNetworkRules(paths.networkName));
   await step('rules of services', () => removeLabProxy(paths.networkName));
+  await step('network policies', () => removeLabPolicies(paths.hash));
   const ownRunDir = await hasOwnRunDirectory(paths);
   if (ownRunDir) await step('claim', () => withdrawClaim(paths.runDir));
   await step('firewall chains', async () => {

@@ -3,22 +3,19 @@
 
 import { connect } from 'node:net';
 import { DEFAULT_SERVICE_CIDR, dnsServiceAddress } from '../../apiserver/kinds/services/ranges.ts';
-import { ApiClient } from '../../client/api.ts';
-import { isAlreadyExists, isForbidden, isNotFound, isTransient } from '../../client/errors.ts';
-import { loadKubeconfig } from '../../client/kubeconfig.ts';
+import type { ApiClient } from '../../client/api.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { exec, execOk } from '../../lib/exec.ts';
-import { poll, retry, steadyPauses } from '../../lib/retry.ts';
-import { Tracer } from '../../lib/trace.ts';
+import { poll } from '../../lib/retry.ts';
 import { type NodesState, planRange } from './node/plan.ts';
 import type { DnsState } from './state.ts';
+import { makeObjects, type SystemObject, systemObject } from './system-objects.ts';
 
 const NAMESPACE = 'kube-system';
 const NAME = 'kube-dns';
 const DNS_PORT = 53;
-/** Between two tries to reach the API server, and two to reach DNS. ms */
-const AGAIN_MS = 200;
+/** Between two tries to reach DNS. ms */
 const LOOK_MS = 50;
 const ANSWERS_MS = 20_000;
 const RBAC = 'rbac.authorization.k8s.io/v1';
@@ -64,26 +61,8 @@ const OWN_RULES = [
 ];
 const ACCOUNT = { kind: 'ServiceAccount', name: 'coredns', namespace: NAMESPACE };
 
-interface Made {
-  readonly apiVersion: string;
-  readonly plural: string;
-  readonly object: object;
-  readonly namespaced: boolean;
-}
-
-function made(apiVersion: string, kind: string, plural: string, name: string, body: object, namespaced = true): Made {
-  const at = namespaced ? { namespace: NAMESPACE } : {};
-  const { metadata = {}, ...rest } = body as { metadata?: object };
-  return {
-    apiVersion,
-    plural,
-    namespaced,
-    object: { apiVersion, kind, metadata: { name, ...at, ...metadata }, ...rest },
-  };
-}
-
 /** Pure. */
-export function dnsObjects({ address, serviceIP }: Pick<DnsState, 'address' | 'serviceIP'>): readonly Made[] {
+export function dnsObjects({ address, serviceIP }: Pick<DnsState, 'address' | 'serviceIP'>): readonly SystemObject[] {
   const role = (kind: string, name: string) => ({ roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind, name } });
   const slice = {
     metadata: { labels: { 'kubernetes.io/service-name': NAME, 'k8s-app': 'kube-dns' } },
@@ -97,9 +76,9 @@ export function dnsObjects({ address, serviceIP }: Pick<DnsState, 'address' | 's
     subsets: [{ addresses: [{ ip: address }], ports: PORTS }],
   };
   return [
-    made('v1', 'ServiceAccount', 'serviceaccounts', 'coredns', {}),
-    made(RBAC, 'ClusterRole', 'clusterroles', 'system:coredns', { rules: RULES }, false),
-    made(
+    systemObject('v1', 'ServiceAccount', 'serviceaccounts', 'coredns', {}),
+    systemObject(RBAC, 'ClusterRole', 'clusterroles', 'system:coredns', { rules: RULES }, false),
+    systemObject(
       RBAC,
       'ClusterRoleBinding',
       'clusterrolebindings',
@@ -107,15 +86,15 @@ export function dnsObjects({ address, serviceIP }: Pick<DnsState, 'address' | 's
       { ...role('ClusterRole', 'system:coredns'), subjects: [ACCOUNT] },
       false,
     ),
-    made(RBAC, 'Role', 'roles', 'coredns', { rules: OWN_RULES }),
-    made(RBAC, 'RoleBinding', 'rolebindings', 'coredns', { ...role('Role', 'coredns'), subjects: [ACCOUNT] }),
-    made('v1', 'ConfigMap', 'configmaps', 'coredns', { data: { Corefile: COREFILE } }),
-    made('v1', 'Service', 'services', NAME, {
+    systemObject(RBAC, 'Role', 'roles', 'coredns', { rules: OWN_RULES }),
+    systemObject(RBAC, 'RoleBinding', 'rolebindings', 'coredns', { ...role('Role', 'coredns'), subjects: [ACCOUNT] }),
+    systemObject('v1', 'ConfigMap', 'configmaps', 'coredns', { data: { Corefile: COREFILE } }),
+    systemObject('v1', 'Service', 'services', NAME, {
       metadata: { labels: LABELS, annotations: { 'prometheus.io/port': '9153', 'prometheus.io/scrape': 'true' } },
       spec: { clusterIP: serviceIP, ports: PORTS },
     }),
-    made('v1', 'Endpoints', 'endpoints', NAME, endpoints),
-    made('discovery.k8s.io/v1', 'EndpointSlice', 'endpointslices', NAME, slice),
+    systemObject('v1', 'Endpoints', 'endpoints', NAME, endpoints),
+    systemObject('discovery.k8s.io/v1', 'EndpointSlice', 'endpointslices', NAME, slice),
   ];
 }
 
@@ -123,34 +102,11 @@ const ADDRESSES: ReadonlySet<string> = new Set(['endpoints', 'endpointslices']);
 
 /** Makes what is not there. Endpoints and slice lead to where the server listens now. */
 export async function applyDnsObjects(client: ApiClient, dns: Pick<DnsState, 'address' | 'serviceIP'>): Promise<void> {
-  for (const { apiVersion, plural, object, namespaced } of dnsObjects(dns)) {
+  const existed = await makeObjects(client, dnsObjects(dns));
+  for (const { apiVersion, plural, object, namespaced } of existed) {
+    if (!ADDRESSES.has(plural)) continue;
     const path = resourcePath(apiVersion, plural, namespaced ? { namespace: NAMESPACE } : {});
-    try {
-      await client.create(path, object);
-    } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
-      if (ADDRESSES.has(plural)) await client.patch(`${path}/${NAME}`, object, 'merge');
-    }
-  }
-}
-
-/** `applyDnsObjects`, once the API server answers. Rejects with what it refuses. */
-export async function applyWhenServed(
-  kubeconfig: string,
-  dns: DnsState,
-  options: { readonly clock: Clock; readonly limitMs: number; readonly signal: AbortSignal },
-): Promise<void> {
-  const access = await loadKubeconfig(kubeconfig);
-  const client = new ApiClient(access, { tracer: new Tracer(), clock: options.clock, userAgent: 'nodelet-up' });
-  try {
-    await retry(() => applyDnsObjects(client, dns), {
-      ...options,
-      policy: steadyPauses(AGAIN_MS),
-      // Namespaces and roles are made when the server has started.
-      mends: (error) => isTransient(error) || isNotFound(error) || isForbidden(error),
-    });
-  } finally {
-    client.close();
+    await client.patch(`${path}/${NAME}`, object, 'merge');
   }
 }
 

@@ -47,6 +47,7 @@ export async function writeIdentities(
     { path: kubeconfigs.controllerManager, user: 'controller-manager', client: pki.clients['controller-manager'] },
     { path: kubeconfigs.proxy, user: 'proxy', client: pki.clients.proxy },
     { path: kubeconfigs.dns, user: 'dns', client: pki.clients.dns },
+    { path: kubeconfigs.netpol, user: 'netpol', client: pki.clients.netpol },
   ];
   for (const { path, user, client } of identities) {
     const own = user === 'agent' ? (agent.server ?? server) : server;

@@ -17,12 +17,13 @@ import { cleanLab, labContainerdPaths } from './clean.ts';
 import { topCgroup } from './clean-cgroups.ts';
 import { containerdReady, containerdVersion, criReady, type Snapshotter, spawnContainerd } from './containerd.ts';
 import { applyCsiObjects, STORAGE_CLASSES } from './csi.ts';
-import { answersAt, applyWhenServed, makeBridge } from './dns.ts';
+import { answersAt, applyDnsObjects, makeBridge } from './dns.ts';
 import { dockerdProgram, loadIntoDocker } from './docker.ts';
 import { clearEarlierDemo, leftoverLines } from './earlier.ts';
 import { type ServerAddress, serverAddress, serverUrl, writeIdentities } from './identities.ts';
 import { Launcher } from './launcher.ts';
 import { writeMachineFiles } from './machine-files.ts';
+import { netpolObjects } from './netpol.ts';
 import { LabWithNodes } from './node/lab-nodes.ts';
 import type { NodeOrders } from './node/orders.ts';
 import { planRange } from './node/plan.ts';
@@ -38,11 +39,13 @@ import {
   dnsProgram,
   dockershimProgram,
   hasControlplane,
+  netpolProgram,
   proxyProgram,
 } from './programs.ts';
 import { deletePods, nodeReady } from './ready.ts';
 import { refuseCombinations } from './refusals.ts';
 import { type LabState, runtimeSocket } from './state.ts';
+import { makeObjects, whenServed } from './system-objects.ts';
 import { labAt, type TakenRoot, takeRoot } from './take-root.ts';
 
 export type { LabOptions, RunningLab } from './options.ts';
@@ -178,7 +181,12 @@ class Lab implements RunningLab {
     if (state.csi !== undefined) await launcher.launchProgram('csi-driver', csiDriverProgram(this.paths, state));
     this.#importing = this.#importImages(snapshotter, AbortSignal.any([signal, this.#over.signal]));
     if (state.dns !== undefined) await makeBridge(this.paths.bridge, state.subnet);
-    await Promise.all([this.#importing, this.#nodeReady(state, signal), this.#startDns(state, signal)]);
+    await Promise.all([
+      this.#importing,
+      this.#nodeReady(state, signal),
+      this.#startDns(state, signal),
+      this.#startNetpol(state, signal),
+    ]);
   }
 
   /** The machine has the control plane, and each node a network namespace. */
@@ -205,12 +213,23 @@ class Lab implements RunningLab {
     await this.#startServer(state, address);
     await this.#startControlplane(state);
     const starting = AbortSignal.any([signal, this.#over.signal]);
-    await Promise.all([nodes.start(starting), this.#startDns(state, starting)]);
+    await Promise.all([nodes.start(starting), this.#startDns(state, starting), this.#startNetpol(state, starting)]);
+  }
+
+  /** What it may read, for every node's; and the machine's own, where it is the node. */
+  async #startNetpol(state: LabState, signal: AbortSignal): Promise<void> {
+    if (state.netpol !== true) return;
+    const limits = { clock: this.#clock, limitMs: READY_MS, signal };
+    await whenServed(this.paths.kubeconfig, (client) => makeObjects(client, netpolObjects()), limits);
+    if (state.nodes !== undefined) return;
+    await this.#launcher.launchProgram('netpol', netpolProgram(this.paths, state.nodeName));
   }
 
   async #startDns(state: LabState, signal: AbortSignal): Promise<void> {
     if (state.dns === undefined) return;
-    await applyWhenServed(this.paths.kubeconfig, state.dns, { clock: this.#clock, limitMs: READY_MS, signal });
+    const { dns } = state;
+    const limits = { clock: this.#clock, limitMs: READY_MS, signal };
+    await whenServed(this.paths.kubeconfig, (client) => applyDnsObjects(client, dns), limits);
     await this.#launcher.launchProgram('dns', dnsProgram(this.paths, state));
     if (await answersAt(state.dns.address, { clock: this.#clock, signal })) {
       this.#say(`DNS answers at ${state.dns.server}`);
@@ -327,7 +346,7 @@ class Lab implements RunningLab {
     }
     await this.#launcher.release();
     await this.#nodes?.leave();
-    await this.#launcher.stop('agent', 'proxy', 'dns', 'csi-driver', 'controlplane', 'apiserver');
+    await this.#launcher.stop('agent', 'proxy', 'netpol', 'dns', 'csi-driver', 'controlplane', 'apiserver');
     this.#client?.close();
     const problems = await cleanLab({ paths: this.paths, clock, keep });
     await this.#root.lock.release();

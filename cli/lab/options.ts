@@ -31,7 +31,7 @@ export interface LabOptions {
   readonly apiserverFlags?: readonly string[];
   /** More flags for `nodelet controlplane`. */
   readonly controlplaneFlags?: readonly string[];
-  /** Of the control plane, what is not started. The proxy and DNS are left out by `proxy` and `dns`. */
+  /** Of the control plane, what is not started. The proxy, DNS and netpol are left out by `proxy`, `dns` and `netpol`. */
   readonly without?: readonly LabPart[];
   /** Several nodes, each with a network namespace and a containerd of its own; absent: the machine is the one node. */
   readonly nodes?: NodesOptions;
@@ -54,6 +54,8 @@ export interface LabOptions {
   readonly proxyFlags?: readonly string[];
   /** Whether the lab has a DNS server, which pods use. Default: none, and they use the node's. */
   readonly dns?: boolean;
+  /** Whether network policies are enforced. Default: they are not. */
+  readonly netpol?: boolean;
   /** Pauses before a process that has ended is started again. Default: 250 ms, doubling, at most 10 s. */
   readonly restart?: BackoffPolicy;
   /** A snapshot of the API server's objects that takes the place of its store before anything starts. */

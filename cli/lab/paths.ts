@@ -11,11 +11,18 @@ export const DEFAULT_ROOT = '/var/lib/nodelet';
 
 /** The processes of a lab, in the order in which they start. */
 export const LAB_PROCESSES = ['containerd', 'apiserver', 'controlplane', 'agent'] as const;
-/** The proxy and DNS run unless they were left out, the driver only in a lab that was started with --csi, the others in one with --runtime docker. */
-export type LabProcess = (typeof LAB_PROCESSES)[number] | 'proxy' | 'dns' | 'csi-driver' | 'dockerd' | 'dockershim';
+/** The proxy, netpol and DNS run unless they were left out, the driver only in a lab that was started with --csi, the others in one with --runtime docker. */
+export type LabProcess =
+  | (typeof LAB_PROCESSES)[number]
+  | 'proxy'
+  | 'netpol'
+  | 'dns'
+  | 'csi-driver'
+  | 'dockerd'
+  | 'dockershim';
 
 /** Parts that may be left out, for others in their place. */
-export const LAB_PARTS = ['controllers', 'scheduler', 'proxy', 'dns'] as const;
+export const LAB_PARTS = ['controllers', 'scheduler', 'proxy', 'dns', 'netpol'] as const;
 export type LabPart = (typeof LAB_PARTS)[number];
 
 /** Of a lab; and of each node of a lab with several, below the lab's root. */
@@ -43,6 +50,7 @@ export interface LabPaths {
     readonly controllerManager: string;
     readonly proxy: string;
     readonly dns: string;
+    readonly netpol: string;
   };
   readonly storeFile: string;
   readonly containerd: {
@@ -156,6 +164,7 @@ export function layout(place: Place): LabPaths {
       controllerManager: at('kubeconfigs', 'controller-manager.kubeconfig'),
       proxy: at('kubeconfigs', 'proxy.kubeconfig'),
       dns: at('kubeconfigs', 'dns.kubeconfig'),
+      netpol: at('kubeconfigs', 'netpol.kubeconfig'),
     },
     storeFile: at('apiserver', 'store.db'),
     containerd: {

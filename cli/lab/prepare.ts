@@ -71,6 +71,7 @@ export async function prepareLab(preparing: Preparing): Promise<LabState> {
     ...(options.dns === true
       ? { dns: dnsState(subnet, nodes, (proxy ?? (nodes && options.proxy)) !== undefined) }
       : {}),
+    ...((await netpolState(preparing)) ? { netpol: true } : {}),
     firewall,
     madeDirectories,
   };
@@ -118,6 +119,14 @@ async function proxyState({ paths, options, say }: Preparing, earlier: LabState[
   const healthzPort = await port(earlier?.healthzPort, 10256, 'the health of the proxy');
   const metricsPort = await port(earlier?.metricsPort, 10249, 'the metrics of the proxy', healthzPort);
   return { mode, healthzPort, metricsPort, masqueradeAll: !(await bridgesAreFiltered()) };
+}
+
+/** Each of several nodes finds out by itself. */
+async function netpolState({ options, say }: Preparing): Promise<boolean> {
+  if (options.netpol !== true) return false;
+  if (options.nodes !== undefined || (await bridgesAreFiltered())) return true;
+  say('Network policies are not enforced: it needs br_netfilter, and net.bridge.bridge-nf-call-iptables=1');
+  return false;
 }
 
 /** Puts on the marker's list what the lab will make outside its root. What is there already is not the lab's. */

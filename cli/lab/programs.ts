@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DRIVER_NAME } from '../../csi/driver/names.ts';
 import type { ServerAddress } from './identities.ts';
+import { netpolTable } from './netpol.ts';
 import type { LabPart, LabPaths } from './paths.ts';
 import type { LabState } from './state.ts';
 
@@ -83,6 +84,16 @@ export function proxyProgram(paths: LabPaths, state: LabState, more: readonly st
 export function dnsProgram(paths: LabPaths, { dns }: LabState): Program {
   if (dns === undefined) throw new Error('the lab has no DNS server');
   return nodelet('dns', ...['--kubeconfig', paths.kubeconfigs.dns], ...['--bind-address', dns.address]);
+}
+
+/** A table for each lab: several of a machine enforce their policies side by side. */
+export function netpolProgram(paths: LabPaths, nodeName: string): Program {
+  return nodelet(
+    'netpol',
+    ...['--kubeconfig', paths.kubeconfigs.netpol],
+    ...['--node-name', nodeName],
+    ...['--table', netpolTable(paths.hash)],
+  );
 }
 
 export function dockershimProgram(paths: LabPaths, state: LabState): Program {

@@ -38,6 +38,8 @@ export interface LabState {
   readonly nodes?: NodesState;
   /** The lab has a DNS server at `address`, and pods' resolv.conf has `server`. Absent: it has none. */
   readonly dns?: DnsState;
+  /** The lab enforces network policies. */
+  readonly netpol?: boolean;
   /** The firewall as it was when the lab started, or the first of those that were up then. */
   readonly firewall: FirewallSnapshot;
   /** Directories outside the root that were not there before; they go when they are empty and no other lab is up. */

@@ -130,6 +130,7 @@ export const SOURCES: readonly string[] = [
   'dockershim',
   'labs',
   'lib',
+  'netpol',
   'proto',
   'proxy',
   'scripts',

@@ -1,6 +1,6 @@
 // The names of kube-proxy's chains. Those of services and endpoints end in a hash, as a name has 28 characters at most. Pure.
 
-import { createHash } from 'node:crypto';
+import { shortHash } from '../../lib/short-hash.ts';
 import type { ServicePort } from '../service-ports.ts';
 
 export const SERVICES = 'KUBE-SERVICES';
@@ -34,26 +34,6 @@ export function isServiceChain(name: string): boolean {
 
 export function isProxyChain(name: string): boolean {
   return FIXED.has(name) || isServiceChain(name);
-}
-
-const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
-/** 16 characters of base32 are 80 bits. */
-const HASH_LENGTH = 16;
-
-/** The first 16 characters of RFC 4648's base32 of the SHA-256 of a text. */
-export function shortHash(text: string, length = HASH_LENGTH): string {
-  const bytes = createHash('sha256').update(text).digest();
-  let [bits, count, found] = [0, 0, ''];
-  for (const byte of bytes) {
-    bits = (bits << 8) | byte;
-    for (count += 8; count >= 5; ) {
-      count -= 5;
-      found += ALPHABET[(bits >>> count) & 31];
-      if (found.length === length) return found;
-    }
-    bits &= (1 << count) - 1;
-  }
-  return found;
 }
 
 /** All chains of one port of a service end in the same hash. */

@@ -1,6 +1,6 @@
 // The names of kube-proxy's table, sets and maps, and those of the chains of a service. Pure.
 
-import { shortHash } from '../iptables/names.ts';
+import { shortHash } from '../../lib/short-hash.ts';
 import type { ServicePort } from '../service-ports.ts';
 
 export const TABLE = 'ip kube-proxy';

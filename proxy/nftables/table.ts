@@ -1,6 +1,6 @@
-// The whole table, as objects: sets, maps, chains. And the commands for nft that make it, or that change one state of it to another.
-// Pure.
+// The whole table of the nftables mode, as objects: sets, maps, chains. Pure.
 
+import type { NftTable } from '../../lib/nft-table.ts';
 import type { RuleOptions } from '../options.ts';
 import {
   CLUSTER_IPS,
@@ -12,16 +12,8 @@ import {
   REJECT,
   SERVICE_IPS,
   SERVICE_NODE_PORTS,
-  TABLE,
 } from './names.ts';
 import type { ServiceObjects } from './service-objects.ts';
-
-export interface NftTable {
-  /** Sets and maps: how they are declared, and what is in them; '' is the value in a set. */
-  readonly sets: ReadonlyMap<string, { readonly type: string; readonly elements: ReadonlyMap<string, string> }>;
-  /** How a chain hangs in the kernel, where it does, and its rules. */
-  readonly chains: ReadonlyMap<string, { readonly hook?: string; readonly rules: readonly string[] }>;
-}
 
 const SERVICE_KEY = 'ip daddr . meta l4proto . th dport';
 const PORT_KEY = 'meta l4proto . th dport';
@@ -103,129 +95,4 @@ export function nftTable(services: Iterable<ServiceObjects>, options: RuleOption
     }
   }
   return { sets, chains };
-}
-
-const declare = (name: string, type: string): string => {
-  const [, kind = 'set', body = ''] = /^(\w+): (.*)$/.exec(type) ?? [];
-  return `add ${kind} ${TABLE} ${name} { ${body} }`;
-};
-const kindOf = (type: string): string => type.split(':')[0] ?? 'set';
-
-/** Elements in one command each of not too many: nft takes long to parse one that is very long. */
-const ELEMENTS_IN_COMMAND = 200;
-
-function elementCommands(verb: 'add' | 'delete', name: string, elements: readonly string[]): readonly string[] {
-  const commands: string[] = [];
-  for (let start = 0; start < elements.length; start += ELEMENTS_IN_COMMAND) {
-    const some = elements.slice(start, start + ELEMENTS_IN_COMMAND);
-    commands.push(`${verb} element ${TABLE} ${name} { ${some.join(', ')} }`);
-  }
-  return commands;
-}
-
-const element = ([key, value]: readonly [string, string]): string => (value === '' ? key : `${key} : ${value}`);
-const ruleCommands = (name: string, rules: readonly string[]): readonly string[] =>
-  rules.map((rule) => `add rule ${TABLE} ${name} ${rule}`);
-
-/** The whole table anew, in one transaction: what was there is gone. `owner`: shown as its comment. */
-export function fullCommands(table: NftTable, owner: string): string {
-  const lines = [
-    `add table ${TABLE}`,
-    `delete table ${TABLE}`,
-    `add table ${TABLE} { comment "rules for kube-proxy of ${owner}"; }`,
-    ...[...table.sets].map(([name, { type }]) => declare(name, type)),
-    ...[...table.chains].map(
-      ([name, { hook }]) => `add chain ${TABLE} ${name}${hook === undefined ? '' : ` { ${hook} }`}`,
-    ),
-    ...[...table.chains].flatMap(([name, { rules }]) => ruleCommands(name, rules)),
-    ...[...table.sets].flatMap(([name, { elements }]) => elementCommands('add', name, [...elements].map(element))),
-  ];
-  return `${lines.join('\n')}\n`;
-}
-
-/** What differs; '' where nothing does. What nothing leads to any longer stays for `removalCommands`, as it takes time. */
-export function changeCommands(before: NftTable, now: NftTable): string {
-  const lines: string[] = [];
-  const changed: string[] = [];
-  for (const [name, { type }] of now.sets) if (!before.sets.has(name)) lines.push(declare(name, type));
-  for (const [name, { rules }] of now.chains) {
-    const old = before.chains.get(name);
-    if (old !== undefined && (old.rules === rules || old.rules.join('\n') === rules.join('\n'))) continue;
-    // One that is about to be removed may be there still.
-    if (old === undefined) lines.push(`add chain ${TABLE} ${name}`);
-    lines.push(`flush chain ${TABLE} ${name}`);
-    changed.push(name);
-  }
-  for (const name of changed) lines.push(...ruleCommands(name, now.chains.get(name)?.rules ?? []));
-  for (const [name, { elements }] of now.sets) {
-    const old = before.sets.get(name)?.elements ?? new Map<string, string>();
-    const gone = [...old].filter(([key, value]) => elements.get(key) !== value).map(([key]) => key);
-    const added = [...elements].filter(([key, value]) => old.get(key) !== value).map(element);
-    lines.push(...elementCommands('delete', name, gone), ...elementCommands('add', name, added));
-  }
-  return text(lines);
-}
-
-const text = (commands: readonly string[]): string => (commands.length === 0 ? '' : `${commands.join('\n')}\n`);
-
-/** Chains and sets that `before` has and `now` has not. */
-export function leftBehind(
-  before: NftTable,
-  now: NftTable,
-): { readonly chains: readonly string[]; readonly sets: readonly string[] } {
-  return {
-    chains: [...before.chains.keys()].filter((name) => !now.chains.has(name)),
-    sets: [...before.sets.keys()].filter((name) => !now.sets.has(name)),
-  };
-}
-
-/** Takes away what `now` does not have. Those sets are all of clients that stay with an endpoint. */
-export function removalCommands(now: NftTable, chains: Iterable<string>, sets: Iterable<string>): string {
-  const gone = [...chains].filter((name) => !now.chains.has(name));
-  return text([
-    // They lead to each other: all of them are emptied before the first is deleted.
-    ...gone.map((name) => `flush chain ${TABLE} ${name}`),
-    ...gone.map((name) => `delete chain ${TABLE} ${name}`),
-    ...[...sets].filter((name) => !now.sets.has(name)).map((name) => `delete set ${TABLE} ${name}`),
-  ]);
-}
-
-/** Of what nft lists in JSON: rules by chain, elements by map or set. Undefined: it is no such list. */
-export function countListed(listed: string): {
-  readonly chains: Map<string, number>;
-  readonly sets: Map<string, number>;
-} {
-  const found = { chains: new Map<string, number>(), sets: new Map<string, number>() };
-  const { nftables = [] } = JSON.parse(listed) as { nftables?: readonly NftEntry[] };
-  for (const { chain, rule, map, set } of nftables) {
-    if (chain !== undefined) found.chains.set(chain.name, found.chains.get(chain.name) ?? 0);
-    if (rule !== undefined) found.chains.set(rule.chain, (found.chains.get(rule.chain) ?? 0) + 1);
-    const named = map ?? set;
-    if (named !== undefined) found.sets.set(named.name, (named.elem ?? []).length);
-  }
-  return found;
-}
-
-interface NftEntry {
-  readonly chain?: { readonly name: string };
-  readonly rule?: { readonly chain: string };
-  readonly map?: { readonly name: string; readonly elem?: readonly unknown[] };
-  readonly set?: { readonly name: string; readonly elem?: readonly unknown[] };
-}
-
-/** What is not as it was written, in words; undefined where everything is. */
-export function firstDamage(table: NftTable, listed: string): string | undefined {
-  const { chains, sets } = countListed(listed);
-  for (const [name, { rules }] of table.chains) {
-    const count = chains.get(name);
-    if (count === undefined) return `chain ${name} is gone`;
-    if (count !== rules.length) return `chain ${name} has other rules`;
-  }
-  for (const [name, { elements, type }] of table.sets) {
-    const count = sets.get(name);
-    if (count === undefined) return `${kindOf(type)} ${name} is gone`;
-    // What clients are remembered changes by itself.
-    if (!type.includes('dynamic') && count !== elements.size) return `${kindOf(type)} ${name} has other elements`;
-  }
-  return undefined;
 }

@@ -14,6 +14,7 @@ export const SERVICES: readonly string[] = [
   'test/e2e/experiment/command.test.ts',
   'test/e2e/kubectl/*.test.ts',
   'test/e2e/lab/not-root.test.ts',
+  'test/e2e/netpol/kernel.test.ts',
   'test/e2e/proxy/kernel.test.ts',
   'test/e2e/setup/{kubectls,setup,vm-guardian}.test.ts',
   'test/e2e/storage/{claims,kubectl}.test.ts',

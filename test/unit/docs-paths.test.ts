@@ -4,7 +4,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 
-const ROOMS = /^(agent|apiserver|cli|client|cni|controlplane|csi|dns|dockershim|labs|lib|proto|proxy|scripts|test)\//;
+const ROOMS =
+  /^(agent|apiserver|cli|client|cni|controlplane|csi|dns|dockershim|labs|lib|netpol|proto|proxy|scripts|test)\//;
 
 /** Paths in backticks; a bare file name beside a path, as in a table's cell, is in the folder of the path before it. */
 function namedPaths(text: string): string[] {

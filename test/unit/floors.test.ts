@@ -12,7 +12,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['client'],
   ['cni'],
   ['csi'],
-  ['agent', 'apiserver', 'controlplane', 'dns', 'dockershim', 'proxy'],
+  ['agent', 'apiserver', 'controlplane', 'dns', 'dockershim', 'netpol', 'proxy'],
   ['labs'],
   // The runner of the tests starts the command as a program, and shares no code with it.
   ['cli', 'scripts'],
@@ -209,7 +209,7 @@ test('a loop that waits for time is found, one that does not is not', () => {
 });
 
 /** Programs that serve others all the time. */
-const SERVERS = ['agent/', 'apiserver/', 'controlplane/', 'csi/', 'dns/', 'dockershim/', 'proxy/'];
+const SERVERS = ['agent/', 'apiserver/', 'controlplane/', 'csi/', 'dns/', 'dockershim/', 'netpol/', 'proxy/'];
 
 test('no server reads the process table: a process that is stuck with its memory locked would stop it as well', () => {
   const reached = new Set(

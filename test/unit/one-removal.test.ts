@@ -17,6 +17,7 @@ const PRODUCTION = [
   'dns',
   'labs',
   'lib',
+  'netpol',
   'proto',
   'scripts',
 ];

@@ -16,6 +16,7 @@ const ROOTS = [
   'dns',
   'labs',
   'lib',
+  'netpol',
   'proto',
   'scripts',
 ];

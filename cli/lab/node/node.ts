@@ -29,6 +29,7 @@ import { Launcher } from '../launcher.ts';
 import type { LabOptions } from '../options.ts';
 import { inArea } from '../ownership.ts';
 import type { LabPaths } from '../paths.ts';
+import { netpolProgram } from '../programs.ts';
 import { nodeReady } from '../ready.ts';
 import { mountAreas } from '../root.ts';
 import { connectNode, disconnectNode, inNetns, nodeBridgesAreFiltered, removeLink, setLink } from './network.ts';
@@ -63,7 +64,7 @@ export interface NodeContext {
   readonly clusterDNS: string | undefined;
   readonly options: Pick<
     LabOptions,
-    'proxy' | 'proxyFlags' | 'agentFlags' | 'kubeletConfiguration' | 'images' | 'restart'
+    'proxy' | 'proxyFlags' | 'netpol' | 'agentFlags' | 'kubeletConfiguration' | 'images' | 'restart'
   >;
 }
 
@@ -143,7 +144,7 @@ export class LabNode {
   stop(): Promise<void> {
     return this.#order('stopped', ['running', 'partitioned'], ['stopped', 'killed'], async () => {
       await this.#launcher?.release();
-      await this.#launcher?.stop('agent', 'proxy');
+      await this.#launcher?.stop('agent', 'proxy', 'netpol');
       await endPodProcesses(this.plan.paths, this.#context.clock, STOP_GRACE_MS);
       await this.#launcher?.stop('containerd');
       await this.#end();
@@ -167,7 +168,7 @@ export class LabNode {
     // The caller of that order gets its error.
     await this.#work.catch(() => undefined);
     await this.#launcher?.release();
-    await this.#launcher?.stop('agent', 'proxy');
+    await this.#launcher?.stop('agent', 'proxy', 'netpol');
   }
 
   async #start(others: readonly NodePlan[], signal: AbortSignal): Promise<void> {
@@ -206,6 +207,9 @@ export class LabNode {
       };
       await launcher.launchProgram('proxy', inNetns(netns, nodeProxyProgram(plan, choice, options.proxyFlags)));
     }
+    if (options.netpol === true && (await nodeBridgesAreFiltered(plan))) {
+      await launcher.launchProgram('netpol', inNetns(netns, netpolProgram(paths, plan.name)));
+    }
     const stop = AbortSignal.any([signal, hopeless.signal]);
     await Promise.all([this.#ready(renewed, stop), this.#importImages(snapshotter, stop)]);
   }
@@ -229,6 +233,7 @@ export class LabNode {
       writeKubeconfig(path, { server, ca: pki.ca.cert, user, client });
     await kubeconfig(paths.kubeconfigs.agent, 'agent', agent);
     await kubeconfig(paths.kubeconfigs.proxy, 'proxy', pki.clients.proxy);
+    await kubeconfig(paths.kubeconfigs.netpol, 'netpol', pki.clients.netpol);
     const network = { subnet: plan.podCIDR, forwardDrops: false, routed: true };
     await writeFileAtomic(paths.cni.conflist, renderConflist(paths, network));
     const { kubeletConfiguration: more = {} } = options;

@@ -1,17 +1,18 @@
 // The nftables mode: elements, chains and sets of services, and the commands that change one table to another.
 
 import { describe, expect, it } from 'vitest';
-import type { Programme } from '../../../proxy/backend.ts';
-import { serviceObjects } from '../../../proxy/nftables/service-objects.ts';
 import {
   changeCommands,
   firstDamage,
   fullCommands,
   leftBehind,
   type NftTable,
-  nftTable,
   removalCommands,
-} from '../../../proxy/nftables/table.ts';
+} from '../../../lib/nft-table.ts';
+import type { Programme } from '../../../proxy/backend.ts';
+import { TABLE } from '../../../proxy/nftables/names.ts';
+import { serviceObjects } from '../../../proxy/nftables/service-objects.ts';
+import { nftTable } from '../../../proxy/nftables/table.ts';
 import { makeService, makeSlice, OPTIONS, programmeOf } from './cases.ts';
 
 const tableOf = (programme: Programme): NftTable =>
@@ -96,7 +97,7 @@ describe('objects', () => {
 describe('commands', () => {
   const table = tableOf(web);
   it('all of it takes the place of what was there, in one transaction', () => {
-    const lines = fullCommands(table, 'me').split('\n');
+    const lines = fullCommands(TABLE, table, 'rules for kube-proxy of me').split('\n');
     expect(lines.slice(0, 3)).toEqual([
       'add table ip kube-proxy',
       'delete table ip kube-proxy',
@@ -104,15 +105,15 @@ describe('commands', () => {
     ]);
   });
   it('nothing where nothing differs', () => {
-    expect(changeCommands(table, tableOf(web))).toBe('');
+    expect(changeCommands(TABLE, table, tableOf(web))).toBe('');
     expect(leftBehind(table, tableOf(web))).toEqual({ chains: [], sets: [] });
   });
   it('one endpoint less: the list anew, then its chain', () => {
     const less = tableOf(programmeOf([makeService('web'), makeSlice('web', ['10.1.0.1'])]));
     const { chains: stale, sets } = leftBehind(table, less);
-    const removal = removalCommands(less, stale, sets);
-    expect(removalCommands(table, stale, sets)).toBe('');
-    expect(plain(changeCommands(table, less)).split('\n')).toEqual([
+    const removal = removalCommands(TABLE, less, stale, sets);
+    expect(removalCommands(TABLE, table, stale, sets)).toBe('');
+    expect(plain(changeCommands(TABLE, table, less)).split('\n')).toEqual([
       'flush chain ip kube-proxy service-ns/web/tcp/p80',
       'add rule ip kube-proxy service-ns/web/tcp/p80 ip daddr 172.30.0.41 tcp dport 80 ip saddr != 10.0.0.0/8 jump mark-for-masquerade',
       'add rule ip kube-proxy service-ns/web/tcp/p80 numgen random mod 1 vmap { 0 : goto endpoint-ns/web/tcp/p80__10.1.0.1/80 }',
@@ -125,7 +126,7 @@ describe('commands', () => {
     ]);
   });
   it('the last endpoint less: from one map to the other', () => {
-    const change = changeCommands(table, tableOf(programmeOf([makeService('web')])));
+    const change = changeCommands(TABLE, table, tableOf(programmeOf([makeService('web')])));
     expect(change.trim().split('\n')).toEqual([
       'add element ip kube-proxy no-endpoint-services { 172.30.0.41 . tcp . 80 : goto reject-chain }',
       'delete element ip kube-proxy service-ips { 172.30.0.41 . tcp . 80 }',

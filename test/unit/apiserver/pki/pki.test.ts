@@ -37,6 +37,7 @@ describe('ensurePki', () => {
       'controller-manager': ['CN=system:kube-controller-manager'],
       proxy: ['CN=system:kube-proxy'],
       dns: ['CN=system:serviceaccount:kube-system:coredns'],
+      netpol: ['CN=system:serviceaccount:kube-system:nodelet-netpol'],
       'kubelet-client': ['O=system:masters', 'CN=kube-apiserver-kubelet-client'],
     });
     for (const { cert } of [pki.serving, ...Object.values(pki.clients)]) {
@@ -52,7 +53,7 @@ describe('ensurePki', () => {
     const dir = directory();
     await ensure(dir);
     const keys = readdirSync(dir).filter((name) => name.endsWith('.key'));
-    expect(keys.length).toBe(12);
+    expect(keys.length).toBe(13);
     expect(keys.map((name) => (statSync(join(dir, name)).mode & 0o777).toString(8))).toEqual(keys.map(() => '600'));
   });
 

@@ -48,7 +48,7 @@ it('the side-cars of a CSI driver run with neither', () => {
 it('parts have names', () => {
   expect(parts('controllers,scheduler,proxy')).toEqual(['controllers', 'scheduler', 'proxy']);
   expect(() => parts('proxy,agent')).toThrow(
-    '"agent" cannot be left out: only controllers, scheduler, proxy, dns can.',
+    '"agent" cannot be left out: only controllers, scheduler, proxy, dns, netpol can.',
   );
 });
 
@@ -64,7 +64,8 @@ const flags = {
 } as const;
 
 it('flags of nodelet up become options of a lab', () => {
-  expect(labOptions(flags)).toMatchObject({ proxy: 'iptables' });
+  expect(labOptions(flags)).toMatchObject({ proxy: 'iptables', netpol: true });
+  expect(labOptions({ ...flags, without: ['netpol'] })).toMatchObject({ netpol: false });
   expect(labOptions(flags)).not.toHaveProperty('nodes');
   expect(labOptions({ ...flags, without: ['proxy'] })).not.toHaveProperty('proxy');
   expect(labOptions({ ...flags, nodes: 3, zone: ['a'], nodeMonitorGracePeriod: '5s' })).toMatchObject({

@@ -1,0 +1,46 @@
+// `nodelet netpol`: enforces NetworkPolicy on one node. Hidden: `nodelet up` starts it, and a real cluster has its network plugin for it.
+
+import { hostname } from 'node:os';
+import { Command, InvalidArgumentError } from 'commander';
+import { loadKubeconfig } from '../../client/kubeconfig.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { createLog } from '../../lib/log.ts';
+import { Tracer } from '../../lib/trace.ts';
+import { period } from './proxy.ts';
+import { stopSignal } from './signals.ts';
+
+interface Flags {
+  readonly kubeconfig: string;
+  readonly nodeName: string;
+  readonly table: string;
+  readonly syncPeriod: number;
+}
+
+function tableName(text: string): string {
+  if (!/^[a-z][a-z0-9-]{0,63}$/.test(text)) throw new InvalidArgumentError('it is no name of a table');
+  return text;
+}
+
+export function netpolCommand(): Command {
+  return new Command('netpol')
+    .description('enforce network policies on this node')
+    .requiredOption('--kubeconfig <file>', 'identity: it may list and watch pods, namespaces and network policies')
+    .option('--node-name <name>', 'name of the node', hostname().toLowerCase())
+    .option('--table <name>', 'its table of the family inet', tableName, 'nodelet-netpol')
+    .option('--sync-period <time>', 'between two looks at the kernel’s table', period, 30_000)
+    .action(async ({ kubeconfig, nodeName, table, syncPeriod }: Flags) => {
+      const { runNetpol } = await import('../../netpol/main.ts');
+      const log = createLog('netpol');
+      await runNetpol({
+        access: await loadKubeconfig(kubeconfig),
+        nodeName,
+        table,
+        syncPeriodMs: syncPeriod,
+        tracer: new Tracer(),
+        clock: systemClock,
+        log: (line) => log('info', line),
+        onReady: () => log('info', 'every policy is programmed'),
+        signal: stopSignal(),
+      });
+    });
+}

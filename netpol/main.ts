@@ -1,0 +1,76 @@
+// Network policies on one node, in one process: list-watches of pods, namespaces and policies, and the table in the kernel. An ordinary
+// client of an API server.
+
+import { setMaxListeners } from 'node:events';
+import { ApiClient } from '../client/api.ts';
+import type { ClusterAccess } from '../client/kubeconfig.ts';
+import { resourcePath } from '../client/paths.ts';
+import { Reflector } from '../client/reflector.ts';
+import type { Identified } from '../client/store.ts';
+import type { Pod } from '../client/types.ts';
+import type { Clock } from '../lib/clock.ts';
+import { errorMessage, UserError } from '../lib/errors.ts';
+import { type Exec, exec } from '../lib/exec.ts';
+import { NftWriter } from '../lib/nft-writer.ts';
+import type { Tracer } from '../lib/trace.ts';
+import { type Namespace, type NetworkPolicy, PolicyEnforcer } from './enforcer.ts';
+
+/** Whether packets between two ports of a bridge pass the rules: only then do policies hold between pods of one node. */
+const BRIDGES_ARE_FILTERED = '/proc/sys/net/bridge/bridge-nf-call-iptables';
+
+export interface NetpolOptions {
+  /** Identity: it may list and watch pods, namespaces and network policies. */
+  readonly access: ClusterAccess;
+  readonly nodeName: string;
+  /** Name of the table, which is this process's alone. */
+  readonly table: string;
+  /** Between two looks at the kernel's table, ms. */
+  readonly syncPeriodMs: number;
+  readonly tracer: Tracer;
+  readonly clock: Clock;
+  readonly log: (message: string) => void;
+  readonly signal: AbortSignal;
+  /** Called once all that was there has been written. */
+  readonly onReady?: () => void;
+  readonly run?: Exec;
+}
+
+/** Runs until the signal aborts; its rules stay. Rejects with UserError where bridged packets pass no rules. */
+export async function runNetpol(options: NetpolOptions): Promise<void> {
+  const { clock, log, signal, nodeName, table, run = exec, syncPeriodMs } = options;
+  // Of the network namespace in which nft runs.
+  if ((await run('cat', [BRIDGES_ARE_FILTERED])).stdout.trim() !== '1') {
+    throw new UserError(
+      'packets between pods of one bridge pass no rules here: load br_netfilter and set net.bridge.bridge-nf-call-iptables=1',
+    );
+  }
+  setMaxListeners(0, signal);
+  const client = new ApiClient(options.access, { tracer: options.tracer, clock, userAgent: 'nodelet-netpol' });
+  const watch = <T extends Identified>(what: string, path: string): Reflector<T> =>
+    new Reflector<T>({
+      client,
+      path,
+      clock,
+      onFailure: (error, ms) => log(`${what}: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
+      onRecovery: () => log(`${what}: the API server answers again`),
+    });
+  const pods = watch<Pod>('pods', resourcePath('v1', 'pods'));
+  const namespaces = watch<Namespace>('namespaces', resourcePath('v1', 'namespaces'));
+  const policies = watch<NetworkPolicy>('networkpolicies', resourcePath('networking.k8s.io/v1', 'networkpolicies'));
+  const enforcer = new PolicyEnforcer({
+    pods: pods.store,
+    namespaces: namespaces.store,
+    policies: policies.store,
+    writer: new NftWriter({ table: `inet ${table}`, comment: `network policies of the node ${nodeName}`, run }),
+    ...{ clock, log, nodeName, syncPeriodMs },
+    onFirstSync: options.onReady,
+  });
+  try {
+    const watching = Promise.all([pods.run(signal), namespaces.run(signal), policies.run(signal)]);
+    const synced = Promise.all([pods, namespaces, policies].map(({ store }) => store.whenSynced()));
+    await Promise.race([synced, watching]);
+    await Promise.all([watching, enforcer.run(signal)]);
+  } finally {
+    client.close();
+  }
+}
