@@ -18,6 +18,7 @@ import { poll } from '../../../lib/retry.ts';
 import { removeProxyRules } from '../../../proxy/iptables/iptables.ts';
 import { apply, eventually, FOREVER, isReady, podPath, shellPod } from '../agent/harness.ts';
 import { describeDnsFromPods } from '../dns/from-pods.ts';
+import { describePoliciesFromPods } from '../netpol/from-pods.ts';
 import { type PrivateLab, startLab } from '../support/lab.ts';
 
 const NAMESPACE = 'proxied';
@@ -101,7 +102,7 @@ async function stopProxy(): Promise<void> {
 }
 
 beforeAll(async () => {
-  lab = await startLab({ proxy: 'iptables', proxyFlags: ['--sync-period', '60m'], dns: true });
+  lab = await startLab({ proxy: 'iptables', proxyFlags: ['--sync-period', '60m'], dns: true, netpol: true });
   expect(lab.lines.join('\n')).not.toContain('Services are not forwarded');
   await lab.kubectl('create', 'namespace', NAMESPACE);
   await eventually('the service account', async () =>
@@ -147,6 +148,7 @@ test('the commands of docs/services.md work as they are written', async () => {
 });
 
 describeDnsFromPods(() => lab, NAMESPACE);
+describePoliciesFromPods(() => lab, NAMESPACE);
 
 describe.each(['iptables', 'nftables'] as const)('%s', (mode) => {
   beforeAll(async () => {
