@@ -45,8 +45,10 @@ export function peerMatches(
 function blockRanges({ cidr, except = [] }: NonNullable<NetworkPolicyPeer['ipBlock']>): readonly Range[] {
   const block = blockRange(cidr);
   if (block === undefined) return [];
-  const holes = except.flatMap((each) => blockRange(each) ?? []);
-  return holes.reduce<readonly Range[]>(subtract, [block]);
+  return subtract(
+    block,
+    except.flatMap((each) => blockRange(each) ?? []),
+  );
 }
 
 /** A port by its name: each pod that has it under a number of its own. */

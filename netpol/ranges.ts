@@ -21,15 +21,18 @@ export function blockRange(block: string): Range | undefined {
   return { first, last: first + size - 1 };
 }
 
-/** What is in `from` and not in `what`. */
-export function subtract(from: readonly Range[], what: Range): readonly Range[] {
-  return from.flatMap(({ first, last }) => {
-    if (what.last < first || what.first > last) return [{ first, last }];
-    return [
-      { first, last: what.first - 1 },
-      { first: what.last + 1, last },
-    ].filter((rest) => rest.first <= rest.last);
-  });
+/** What is in `from` and in none of `holes`, in ascending order. */
+export function subtract(from: Range, holes: readonly Range[]): readonly Range[] {
+  const rest: Range[] = [];
+  let { first } = from;
+  for (const hole of union(holes)) {
+    if (hole.last < first) continue;
+    if (hole.first > from.last) break;
+    if (hole.first > first) rest.push({ first, last: hole.first - 1 });
+    first = hole.last + 1;
+  }
+  if (first <= from.last) rest.push({ first, last: from.last });
+  return rest;
 }
 
 /** The same numbers in ascending ranges of which no two overlap or touch: nft refuses a set of others. */

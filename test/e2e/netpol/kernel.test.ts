@@ -215,6 +215,13 @@ test('default deny, then allow: connections that are open go on, and the node al
   ]);
 });
 
+test('does not start where bridged packets pass no rules', async () => {
+  const unfiltered: Exec = async (file, args, options) => ({ ...(await exec(file, args, options)), stdout: '0\n' });
+  const options = { access: access(api.server.pki.clients.netpol), nodeName: NODE, table: TABLE, syncPeriodMs: 500 };
+  const parts = { tracer: new Tracer(), clock: systemClock, log: () => undefined, signal: stop.signal };
+  await expect(runNetpol({ ...options, ...parts, run: unfiltered })).rejects.toThrow('bridge-nf-call-iptables=1');
+});
+
 test('a label is one element in one transaction', async () => {
   await apply('label', {
     podSelector: {},
