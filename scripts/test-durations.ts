@@ -72,6 +72,7 @@ export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
   ['test/e2e/controlplane/workloads.test.ts', 30],
   ['test/e2e/controlplane/scheduler.test.ts', 13],
   ['test/e2e/controlplane/sets.test.ts', 30],
+  ['test/e2e/netpol/kernel.test.ts', 8],
   ['test/e2e/dns/server.test.ts', 9],
   ['test/e2e/csi-driver/strict.test.ts', 24],
   ['test/e2e/cni/containerd.test.ts', 23],
