@@ -2,7 +2,7 @@
 // changed them.
 
 import { ApiClient } from '../../client/api.ts';
-import { isAlreadyExists, isForbidden, isNotFound, isTransient } from '../../client/errors.ts';
+import { isForbidden, isNotFound, isTransient } from '../../client/errors.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -16,6 +16,7 @@ const AGAIN_MS = 200;
 export interface SystemObject {
   readonly apiVersion: string;
   readonly plural: string;
+  readonly name: string;
   readonly object: object;
   readonly namespaced: boolean;
 }
@@ -34,27 +35,35 @@ export function systemObject(
   return {
     apiVersion,
     plural,
+    name,
     namespaced,
     object: { apiVersion, kind, metadata: { name, ...at, ...metadata }, ...rest },
   };
 }
 
-/** Resolves with those that existed. */
+/** Makes what is not there; resolves with what was. */
 export async function makeObjects(
   client: ApiClient,
   objects: readonly SystemObject[],
 ): Promise<readonly SystemObject[]> {
   const existed: SystemObject[] = [];
   for (const each of objects) {
-    try {
-      const path = resourcePath(each.apiVersion, each.plural, each.namespaced ? { namespace: NAMESPACE } : {});
-      await client.create(path, each.object);
-    } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
-      existed.push(each);
-    }
+    const path = resourcePath(each.apiVersion, each.plural, each.namespaced ? { namespace: NAMESPACE } : {});
+    // Reads first: a Service that is there is not refused as such, but for its address, which is taken, by itself.
+    if (await exists(client, `${path}/${each.name}`)) existed.push(each);
+    else await client.create(path, each.object);
   }
   return existed;
+}
+
+async function exists(client: ApiClient, path: string): Promise<boolean> {
+  try {
+    await client.get(path);
+    return true;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
+  }
 }
 
 /** Does `work` once the API server answers. Rejects with what it refuses. */

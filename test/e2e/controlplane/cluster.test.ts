@@ -114,7 +114,7 @@ describe('a node', () => {
     expect(stderr).toBe('');
     expect(stdout).toMatch(
       new RegExp(
-        `^${NODE}\\s+Ready\\s+<none>\\s+\\S+\\s+v1\\.33\\.0\\s+\\d+\\.\\d+\\.\\d+\\.\\d+.*containerd://1\\.6\\.20`,
+        `^${NODE}\\s+Ready\\s+<none>\\s+\\S+\\s+v1\\.34\\.0\\s+\\d+\\.\\d+\\.\\d+\\.\\d+.*containerd://1\\.6\\.20`,
         'm',
       ),
     );
