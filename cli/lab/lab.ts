@@ -7,6 +7,7 @@ import type { Pki } from '../../apiserver/pki/types.ts';
 import { restoreStore } from '../../apiserver/storage/restore.ts';
 import { ApiClient } from '../../client/api.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
+import { resourcePath } from '../../client/paths.ts';
 import { dockerVersion, writeDaemonConfig } from '../../labs/docker/dockerd.ts';
 import type { BuiltImage } from '../../labs/images/build.ts';
 import { importImages } from '../../labs/images/import.ts';
@@ -153,7 +154,16 @@ class Lab implements RunningLab {
     await (state.nodes === undefined
       ? this.#startOnMachine(state, address, pki, signal)
       : this.#startNodes({ ...state, nodes: state.nodes }, address, pki, signal));
+    await this.#podsAdmitted(signal);
     signal.throwIfAborted();
+  }
+
+  /** Admission refuses a namespace's pods until a controller has made its default ServiceAccount. */
+  async #podsAdmitted(signal: AbortSignal): Promise<void> {
+    if (this.#options.without?.includes('controllers') === true) return;
+    const account = resourcePath('v1', 'serviceaccounts', { namespace: 'default', name: 'default' });
+    const limits = { clock: this.#clock, limitMs: READY_MS, signal };
+    await whenServed(this.paths.kubeconfig, (client) => client.get(account), limits);
   }
 
   /** The machine is the node. */
