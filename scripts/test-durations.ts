@@ -20,6 +20,7 @@ export const DURATIONS_VARIABLE = 'NODELET_TEST_DURATIONS';
 export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
   ['test/e2e/csi-driver/crash.test.ts', 170],
   ['test/e2e/lab/lab.test.ts', 169],
+  ['test/e2e/drills/drills.test.ts', 110],
   ['test/e2e/nodes/nodes.test.ts', 60],
   ['test/e2e/nodes/crash.test.ts', 20],
   ['test/e2e/explain/explain.test.ts', 100],

@@ -65,6 +65,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'test/e2e/nodes, with the kubeconfigs and addresses of the lab’s nodes',
   'nodelet proxy --kubeconfig proxy.conf --hostname-override worker-7 --cluster-cidr 10.244.0.0/16':
     'test/e2e/nodes, with the kubeconfigs and addresses of the lab’s nodes',
+  'nodelet up --nodes 3 --zone a,b,c': 'test/e2e/drills, which starts such a lab',
   // Minutes of load; by hand, as npm run bench is.
   'npm run bench:scale -- --store file': 'test/unit/bench/requests.test.ts, its requests',
   'npm run bench:scale -- --store etcd --seconds 10': 'test/unit/bench/requests.test.ts, its requests',
