@@ -15,6 +15,7 @@ import { EndpointSliceController } from './controllers/endpointslice/endpointsli
 import { EndpointSliceMirroringController } from './controllers/endpointslice-mirroring/endpointslice-mirroring.ts';
 import { GarbageCollector } from './controllers/garbage-collector/garbage-collector.ts';
 import { HorizontalPodAutoscalerController } from './controllers/horizontal-pod-autoscaler/horizontal-pod-autoscaler.ts';
+import type { AutoscalerSettings } from './controllers/horizontal-pod-autoscaler/pod-groups.ts';
 import { JobController } from './controllers/job/job.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { ReplicationControllerController } from './controllers/replicationcontroller/replicationcontroller.ts';
@@ -39,6 +40,8 @@ export interface ControllerSettings {
   readonly signing?: SigningAuthority;
   /** How long a node may be silent before it is Unknown, ms. Absent: the controller's own default. */
   readonly nodeMonitorGraceMs?: number;
+  /** Absent: the controller's own defaults. */
+  readonly autoscaler?: AutoscalerSettings;
 }
 
 export interface ControllerRow {
@@ -127,7 +130,7 @@ export const CONTROLLERS: readonly ControllerRow[] = [
   row(
     'horizontal-pod-autoscaler-controller',
     'horizontal-pod-autoscaler',
-    (context, informers) => new HorizontalPodAutoscalerController(context, informers),
+    (context, informers, { autoscaler }) => new HorizontalPodAutoscalerController(context, informers, autoscaler),
   ),
   row(
     'replicationcontroller-controller',

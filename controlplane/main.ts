@@ -10,6 +10,7 @@ import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { SigningAuthority } from './controllers/certificates/request.ts';
+import type { AutoscalerSettings } from './controllers/horizontal-pod-autoscaler/pod-groups.ts';
 import { chooseControllers } from './controllers.ts';
 import { Informers } from './informers.ts';
 import { type ControllerContext, type Log, runController } from './runtime.ts';
@@ -37,6 +38,8 @@ export interface ControlPlaneOptions {
   readonly rootCa?: string;
   /** As kube-controller-manager's --node-monitor-grace-period, ms. */
   readonly nodeMonitorGraceMs?: number;
+  /** As kube-controller-manager's --horizontal-pod-autoscaler-… flags. */
+  readonly autoscaler?: AutoscalerSettings;
   /** CSI drivers whose volumes are made, attached, grown and deleted by this process, as by csi-provisioner and the other side-cars. */
   readonly csiDrivers?: readonly DriverEndpoint[];
   readonly tracer: Tracer;
@@ -95,10 +98,11 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     });
     parts.push({ lease: 'kube-scheduler', context, client, run: (until) => scheduler.run(until) });
   }
-  const { nodeMonitorGraceMs } = options;
+  const { autoscaler, nodeMonitorGraceMs } = options;
   const settings = {
     rootCa: options.rootCa ?? options.controllerManager.ca,
     ...(nodeMonitorGraceMs === undefined ? {} : { nodeMonitorGraceMs }),
+    ...(autoscaler === undefined ? {} : { autoscaler }),
     ...(options.signing === undefined ? {} : { signing: options.signing }),
   };
   const controllers = chooseControllers(options.controllers ?? ['*']).map(({ component, make }) =>

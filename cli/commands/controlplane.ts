@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { LEADER_ELECTION_DEFAULTS } from '../../client/leader-election.ts';
+import { AUTOSCALER_DEFAULTS } from '../../controlplane/controllers/horizontal-pod-autoscaler/pod-groups.ts';
 import type { ControlPlaneOptions } from '../../controlplane/main.ts';
 import type { SchedulerSettings } from '../../controlplane/scheduler/config/model.ts';
 import type { DriverEndpoint } from '../../controlplane/storage/drivers.ts';
@@ -31,6 +32,8 @@ interface Flags {
   readonly leaderElectRenewDeadline: number;
   readonly leaderElectRetryPeriod: number;
   readonly nodeMonitorGracePeriod?: number;
+  readonly horizontalPodAutoscalerSyncPeriod: number;
+  readonly horizontalPodAutoscalerDownscaleStabilization: number;
   readonly clusterSigningCertFile?: string;
   readonly clusterSigningKeyFile?: string;
   readonly clusterSigningDuration: number;
@@ -135,6 +138,18 @@ export function controlplaneCommand(): Command {
       durationFlag('--node-monitor-grace-period'),
     )
     .option(
+      '--horizontal-pod-autoscaler-sync-period <duration>',
+      'how often autoscalers look at their metrics',
+      durationFlag('--horizontal-pod-autoscaler-sync-period'),
+      AUTOSCALER_DEFAULTS.syncPeriodMs,
+    )
+    .option(
+      '--horizontal-pod-autoscaler-downscale-stabilization <duration>',
+      'how long autoscalers stay at a higher number that was needed',
+      durationFlag('--horizontal-pod-autoscaler-downscale-stabilization'),
+      AUTOSCALER_DEFAULTS.downscaleStabilizationMs,
+    )
+    .option(
       '--cluster-signing-cert-file <file>',
       'certificate of the CA that signs certificate requests; without it none is',
     )
@@ -165,6 +180,11 @@ export function controlplaneCommand(): Command {
         ...(flags.leaderElect ? { leaderElection: leaderElection(flags) } : {}),
         controllers: controllerNames(flags.controllers),
         ...(flags.nodeMonitorGracePeriod === undefined ? {} : { nodeMonitorGraceMs: flags.nodeMonitorGracePeriod }),
+        autoscaler: {
+          ...AUTOSCALER_DEFAULTS,
+          syncPeriodMs: flags.horizontalPodAutoscalerSyncPeriod,
+          downscaleStabilizationMs: flags.horizontalPodAutoscalerDownscaleStabilization,
+        },
         ...(await signingAuthority(flags)),
         csiDrivers: flags.csiEndpoint,
         tracer: new Tracer(),

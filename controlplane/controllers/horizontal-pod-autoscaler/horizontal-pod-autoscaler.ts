@@ -182,8 +182,7 @@ export class HorizontalPodAutoscalerController implements Controller {
     const computed = await this.#compute(work, key, scale, current);
     const { replicas: wanted } = computed;
     if (wanted === undefined) {
-      const { desiredReplicas = 0, currentMetrics = [] } = hpa.status ?? {};
-      return await this.#report(work, this.#statusOf(hpa, current, desiredReplicas, currentMetrics));
+      return await this.#report(work, this.#withoutMetrics(hpa, current));
     }
     const now = this.#context.clock.now();
     const limits = { min, max, current };
@@ -295,8 +294,7 @@ export class HorizontalPodAutoscalerController implements Controller {
         'FailedUpdateScale',
         `the HPA controller was unable to update the target scale: ${why}`,
       );
-      const { desiredReplicas = 0, currentMetrics = [] } = hpa.status ?? {};
-      await this.#report(work, this.#statusOf(hpa, current, desiredReplicas, currentMetrics));
+      await this.#report(work, this.#withoutMetrics(hpa, current));
       throw error;
     }
     work.set(
@@ -309,6 +307,12 @@ export class HorizontalPodAutoscalerController implements Controller {
     const history = this.#histories.get(hpa.metadata.uid) ?? NO_HISTORY;
     this.#histories.set(hpa.metadata.uid, withScale(history, hpa.spec.behavior, current, replicas, clock.now()));
     await this.#report(work, { ...this.#statusOf(hpa, current, replicas, statuses), lastScaleTime: work.now });
+  }
+
+  /** Nothing new is known but the present number: the rest stays. The server shows a status without metrics with `null`. */
+  #withoutMetrics(hpa: HorizontalPodAutoscaler, current: number): Status {
+    const { desiredReplicas, currentMetrics } = hpa.status ?? {};
+    return this.#statusOf(hpa, current, desiredReplicas ?? 0, currentMetrics ?? []);
   }
 
   #statusOf(

@@ -393,6 +393,15 @@ describe('the controller', () => {
     expect(statuses().at(-1)).toMatchObject({ status: { conditions: [{}, { reason: 'ScalingDisabled' }] } });
   });
 
+  it('waits for its next turn where the status that it was created with has null for metrics', async () => {
+    const status = JSON.parse('{"currentMetrics": null, "desiredReplicas": 0}');
+    const { client, clock, events, statuses } = start(3, [], { ...autoscaler(), status });
+    client.objects.delete(METRICS);
+    await clock.advance(14_000);
+    expect(events).toHaveLength(2);
+    expect(statuses()).toMatchObject([{ status: { currentReplicas: 3, desiredReplicas: 0, currentMetrics: [] } }]);
+  });
+
   it('reports metrics that cannot be had', async () => {
     const { client, clock, events, statuses } = start(3, []);
     client.objects.delete(METRICS);
