@@ -71,7 +71,9 @@ it('flags of nodelet up become options of a lab', () => {
   expect(labOptions({ ...flags, nodes: 3, zone: ['a'], nodeMonitorGracePeriod: '5s' })).toMatchObject({
     nodes: { count: 3, zones: ['a'] },
     controlplaneFlags: ['--node-monitor-grace-period', '5s'],
+    kubeletConfiguration: { nodeLeaseDurationSeconds: 5 },
   });
+  expect(labOptions({ ...flags, nodes: 3, nodeMonitorGracePeriod: '1m0s' }).kubeletConfiguration).toEqual({});
   expect(() => labOptions({ ...flags, zone: ['a'] })).toThrow('--zone is for the nodes of --nodes');
 });
 
