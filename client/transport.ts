@@ -181,6 +181,8 @@ export class Transport {
           'ETIMEDOUT',
         );
         outgoing.destroy();
+        // The way to the server may be cut: each of the sockets that wait for a request would take as long to show it.
+        destroyIdle(this.#agents[request.pool]);
       });
       const onAbort = (): void => {
         failure = request.signal?.reason;
@@ -215,6 +217,10 @@ export class Transport {
       outgoing.end(request.body);
     });
   }
+}
+
+function destroyIdle({ freeSockets }: http.Agent): void {
+  for (const socket of Object.values(freeSockets).flatMap((sockets) => sockets ?? [])) socket.destroy();
 }
 
 class StaleSocketError extends Error {}

@@ -5,6 +5,7 @@ import { mkdir } from 'node:fs/promises';
 import { matchesNodeSelector } from '../../client/selectors.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Mounter } from '../ports/mounter.ts';
+import { hasLogs } from '../runtime/logs/sweep.ts';
 import type { CriRuntime } from '../runtime/types.ts';
 import { imageVolumeProblem } from '../volumes/image.ts';
 import { createLinuxMounter } from '../volumes/linux-mounter.ts';
@@ -58,6 +59,7 @@ export async function createVolumes(
     recorder,
     ...(storage.persistent === undefined ? {} : { persistent: storage.persistent }),
     allocatable: () => machine.allocatable,
+    hasLogs: (pod) => hasLogs(parts.cgroups.settings.podLogsDir, pod),
     ...(cluster.followed === undefined ? {} : { followed: cluster.followed }),
     recursiveReadOnlyMounts: async () =>
       (await runtime.status()).handlers.some(({ name, recursiveReadOnlyMounts: able }) => name === '' && able),

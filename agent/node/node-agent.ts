@@ -50,6 +50,8 @@ export class NodeAgent {
   readonly #trouble = new Map<'lease' | 'status', string>();
   #nodeKnown: () => void = () => undefined;
   #wake: (() => void) | undefined;
+  /** Ends the request for the status that is under way. */
+  #attempt = new AbortController();
   #woken = false;
   // As in StatusPace.
   #urgent = false;
@@ -68,7 +70,12 @@ export class NodeAgent {
       random: this.#random,
       nodeUid: () => this.#node?.metadata.uid,
       onFailure: (error) => this.#troubled('lease', `cannot renew the node's lease: ${errorMessage(error)}`),
-      onRenewed: () => this.#recovered('lease', "the node's lease is renewed again"),
+      onRenewed: () => {
+        if (!this.#recovered('lease', "the node's lease is renewed again")) return;
+        // The node may have been declared Unknown meanwhile: its status waits neither for its period nor for a dead connection.
+        this.#attempt.abort(new Error('the API server answers again'));
+        this.wake(true);
+      },
     });
   }
 
@@ -136,11 +143,14 @@ export class NodeAgent {
     while (!signal.aborted) {
       this.#woken = false;
       this.#urgent = false;
+      this.#attempt = new AbortController();
+      const attempt = this.#attempt.signal;
       try {
-        await this.#syncStatus(signal);
+        await this.#syncStatus(AbortSignal.any([signal, attempt]));
         this.#recovered('status', 'the API server takes the status of the node again');
       } catch (error) {
         if (signal.aborted) return;
+        if (attempt.aborted) continue;
         const why = isNotFound(error) ? `there is no Node ${this.#options.nodeName}` : errorMessage(error);
         this.#troubled('status', `cannot update the node's status: ${why}`);
       }
@@ -297,7 +307,10 @@ export class NodeAgent {
     this.#options.log('warn', what);
   }
 
-  #recovered(part: 'lease' | 'status', what: string): void {
-    if (this.#trouble.delete(part)) this.#options.log('info', what);
+  /** Whether there was trouble. */
+  #recovered(part: 'lease' | 'status', what: string): boolean {
+    const was = this.#trouble.delete(part);
+    if (was) this.#options.log('info', what);
+    return was;
   }
 }

@@ -30,6 +30,11 @@ export interface PodVolumesOptions {
   readonly imageVolumeProblem?: () => Promise<string | undefined>;
   /** Keeps the objects of mounted pods current; without it files follow them once in a minute or so. */
   readonly followed?: FollowedObjects;
+  /**
+   * Whether the pod has logs. Its directory stays as long, empty: an agent that is killed leaves both, and the directory is what
+   * shows that the logs, in a place that others use too, are those of its pods.
+   */
+  readonly hasLogs?: (pod: PodRef) => boolean;
   /** 0 ≤ x < 1, for spreading refreshes; Math.random by default. */
   readonly random?: () => number;
 }

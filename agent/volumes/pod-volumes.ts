@@ -295,9 +295,11 @@ class PodVolumeManager implements VolumeManager {
       const { persistent } = this.#options;
       if (persistent !== undefined && hasPersistentVolumes(directory)) await (await persistent()).tearDown(pod);
       await unmountBelow(directory, mounter);
+      const stays = keepsEnds && existsSync(join(directory, CONTAINERS));
+      const hasLogs = this.#options.hasLogs?.(pod) === true && existsSync(directory);
       // Reads the mount table once more, and removes nothing while it shows a mount below.
-      if (!keepsEnds || !existsSync(join(directory, CONTAINERS))) return await removeTree(directory);
-      const others = (await readdir(directory)).filter((name) => name !== CONTAINERS);
+      if (!stays && !hasLogs) return await removeTree(directory);
+      const others = (await readdir(directory)).filter((name) => !stays || name !== CONTAINERS);
       for (const name of others) await removeTree(join(directory, name));
     } catch (error) {
       const message = `UnmountVolume.TearDown failed for pod ${pod.namespace}/${pod.name}: ${errorMessage(error)}`;

@@ -5,6 +5,8 @@ import { existsSync, readdirSync, readlinkSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrno } from '../../../lib/errors.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
+import type { PodRef } from '../../ports/runtime.ts';
+import { podLogsDirectory } from '../config/paths.ts';
 
 export interface LogDirectories {
   /** KubeletConfiguration.podLogsDir. */
@@ -16,6 +18,12 @@ export interface LogDirectories {
 /** The uid in the name of a pod's log directory, `<namespace>_<name>_<uid>`; undefined for what is something else. */
 export function uidOfLogDirectory(name: string): string | undefined {
   return /^[a-z0-9][a-z0-9-]*_[a-z0-9][a-z0-9.-]*_([0-9A-Za-z-]+)$/.exec(name)?.[1];
+}
+
+/** Whether a pod has a log directory. Of a pod that only its uid is known of, its name is not needed. */
+export function hasLogs(podLogsDir: string, pod: PodRef): boolean {
+  if (pod.name !== '') return existsSync(podLogsDirectory(podLogsDir, pod));
+  return entriesOf(podLogsDir).some(({ name }) => uidOfLogDirectory(name) === pod.uid);
 }
 
 function entriesOf(directory: string) {

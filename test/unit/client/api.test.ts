@@ -335,6 +335,22 @@ describe('a server that cannot be reached', () => {
     expect(String(await error)).toContain('did not answer within 4 s');
   });
 
+  it('does not answer one request in time: the connections that were idle are not tried after it', async () => {
+    const clock = new VirtualClock();
+    const client = connect({}, clock);
+    await Promise.all([client.get('/api/v1/pods'), client.get('/api/v1/pods'), client.get('/api/v1/pods')]);
+    expect(server.connections).toBe(3);
+    const answers = server.handler;
+    server.handler = () => undefined;
+    const error = thrown(client.get('/api/v1/nodes', undefined, { timeoutMs: 4000 }));
+    while (server.requests.length < 4) await settle();
+    await clock.advance(4000);
+    expect(isUnreachable(await error)).toBe(true);
+    server.handler = answers;
+    await client.get('/api/v1/pods');
+    expect(server.requests.at(-1)?.connection).toBe(4);
+  });
+
   it('stops in the middle of an answer', async () => {
     const clock = new VirtualClock();
     server.handler = (_request, response) => void response.writeHead(200).write('{"a":');

@@ -326,6 +326,34 @@ describe('NodeAgent', () => {
     expect(ready()?.status).toBe('True');
   });
 
+  it.each([
+    ['fails', false],
+    ['hangs', true],
+  ])(
+    'is Ready again with its next lease after a time without the server, in which its status %s',
+    async (_how, hangs) => {
+      const { clock, client, ready } = start();
+      await clock.advance(59_000);
+      const get = client.get.bind(client);
+      const away = new UnreachableError('no route to host', 'EHOSTUNREACH');
+      const hanging = (signal?: AbortSignal): Promise<never> =>
+        new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
+      client.get = (path, _query, options) =>
+        hangs && path === NODE ? hanging(options?.signal) : Promise.reject(away);
+      client.replace = () => Promise.reject(away);
+      await clock.advance(60_000);
+      const node = client.objects.get(NODE) as Node;
+      const conditions = node.status?.conditions?.map((condition) => ({ ...condition, status: 'Unknown' })) ?? [];
+      client.objects.set(NODE, { ...node, status: { ...node.status, conditions } });
+      client.get = get;
+      client.replace = (path, body) => client.patch(path, body, 'merge');
+      const renewed = () => client.writes.some(({ path }) => path === LEASE);
+      client.writes.length = 0;
+      while (!renewed()) await clock.advance(100);
+      expect(ready()?.status).toBe('True');
+    },
+  );
+
   it('makes its lease again when someone deletes or changes it', async () => {
     const { clock, client, writes } = start();
     await settle();

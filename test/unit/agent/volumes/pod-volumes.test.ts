@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { VolumeError } from '../../../../agent/ports/node.ts';
 import type { PodUID } from '../../../../agent/ports/runtime.ts';
-import type { VolumeManager } from '../../../../agent/volumes/options.ts';
+import type { PodVolumesOptions, VolumeManager } from '../../../../agent/volumes/options.ts';
 import { createPodVolumes } from '../../../../agent/volumes/pod-volumes.ts';
 import { renewalTime, TokenCache } from '../../../../agent/volumes/tokens.ts';
 import { epochMs } from '../../../../lib/clock.ts';
@@ -41,7 +41,7 @@ afterEach(async () => {
 });
 
 /** A manager that knows nothing but what is on disk and in the mount table. */
-function restarted(): VolumeManager {
+function restarted(more: Partial<PodVolumesOptions> = {}): VolumeManager {
   spans = [];
   recorder = new FakeRecorder();
   const tracer = new Tracer();
@@ -55,6 +55,7 @@ function restarted(): VolumeManager {
     recorder,
     allocatable: () => ({ memory: '1Gi' }),
     random: () => 0,
+    ...more,
   });
 }
 
@@ -447,6 +448,22 @@ describe('unmounting', () => {
     expect(await volumes.listPods()).toEqual([]);
     await volumes.mountAll(podWith([{ name: 'e', emptyDir: {} }]));
     await volumes.unmountAll(ref, { keepsEnds: true });
+    expect(await volumes.listPods()).toEqual([]);
+  });
+
+  test('keeps the directory of a pod that has logs, and nothing in it', async () => {
+    const logs = new Set(['uid-1']);
+    volumes.close();
+    volumes = restarted({ hasLogs: ({ uid }) => logs.has(uid) });
+    await volumes.mountAll(podWith([{ name: 'e', emptyDir: {} }]));
+    await mkdir(join(rootDir, 'pods/uid-1/containers/web'), { recursive: true });
+    await volumes.unmountAll(ref);
+    expect(await readdir(join(rootDir, 'pods/uid-1'))).toEqual([]);
+    // Nor does it make one.
+    logs.add('uid-2');
+    await volumes.unmountAll({ ...ref, uid: 'uid-2' as PodUID });
+    logs.clear();
+    await volumes.unmountAll(ref);
     expect(await volumes.listPods()).toEqual([]);
   });
 

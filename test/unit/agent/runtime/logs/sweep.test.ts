@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { sweepLogs, uidOfLogDirectory } from '../../../../../agent/runtime/logs/sweep.ts';
+import type { PodUID } from '../../../../../agent/ports/runtime.ts';
+import { hasLogs, sweepLogs, uidOfLogDirectory } from '../../../../../agent/runtime/logs/sweep.ts';
 
 describe('the logs of deleted pods', () => {
   let root: string;
@@ -19,6 +20,18 @@ describe('the logs of deleted pods', () => {
     writeFileSync(join(directory, '0.log'), 'said\n');
     symlinkSync(join(directory, '0.log'), join(root, 'containers', link));
   }
+
+  it('are found by the pod, and by its uid where no more is known of it', () => {
+    logOf('demo_here_uid-1', 'here.log');
+    const has = (name: string, uid: string) =>
+      hasLogs(directories().podLogsDir, { namespace: name === '' ? '' : 'demo', name, uid: uid as PodUID });
+    expect([has('here', 'uid-1'), has('', 'uid-1'), has('here', 'uid-2'), has('', 'uid-2')]).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
+  });
 
   it('go with the links to them; those of pods that are known stay', async () => {
     logOf('demo_here_uid-1', 'here.log');
