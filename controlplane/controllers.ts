@@ -73,7 +73,12 @@ export const CONTROLLERS: readonly ControllerRow[] = [
   row(
     'node-lifecycle-controller',
     'node-controller',
-    (context, informers, { nodeMonitorGraceMs }) => new NodeLifecycleController(context, informers, nodeMonitorGraceMs),
+    (context, informers, { nodeMonitorGraceMs }) =>
+      new NodeLifecycleController(
+        context,
+        informers,
+        nodeMonitorGraceMs === undefined ? {} : { graceMs: nodeMonitorGraceMs },
+      ),
   ),
   row(
     'taint-eviction-controller',

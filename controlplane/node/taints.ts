@@ -16,11 +16,19 @@ const BY_CONDITION: Readonly<Record<string, string>> = {
 };
 const OURS = new Set([NOT_READY, UNREACHABLE, UNSCHEDULABLE, ...Object.values(BY_CONDITION)]);
 
+/** Whether the node has a taint by which pods are evicted since it is not ready. */
+export function isTaintedForEviction({ spec }: Node): boolean {
+  return (
+    spec?.taints?.some(({ key, effect }) => effect === 'NoExecute' && (key === NOT_READY || key === UNREACHABLE)) ===
+    true
+  );
+}
+
 /**
  * The node's taints as they should be, or undefined when they are. Taints that stay keep their timeAdded; NoExecute
- * taints get one, as tolerationSeconds count from it.
+ * taints get one, as tolerationSeconds count from it. `evicts`: a node that is not ready may have them.
  */
-export function nextTaints(node: Node, now: string): Taint[] | undefined {
+export function nextTaints(node: Node, now: string, evicts: boolean): Taint[] | undefined {
   const present = node.spec?.taints ?? [];
   const wanted: Taint[] = [];
   const condition = (type: string): string | undefined =>
@@ -28,10 +36,9 @@ export function nextTaints(node: Node, now: string): Taint[] | undefined {
   const ready = condition('Ready');
   // A node that has not reported yet is not ready, but nothing is known that pods should be driven out for.
   if (ready === 'False' || ready === undefined) wanted.push({ key: NOT_READY, effect: 'NoSchedule' });
-  if (ready === 'False') wanted.push({ key: NOT_READY, effect: 'NoExecute', timeAdded: now });
-  if (ready === 'Unknown') {
-    wanted.push({ key: UNREACHABLE, effect: 'NoSchedule' }, { key: UNREACHABLE, effect: 'NoExecute', timeAdded: now });
-  }
+  if (ready === 'Unknown') wanted.push({ key: UNREACHABLE, effect: 'NoSchedule' });
+  const lost = ready === 'False' ? NOT_READY : ready === 'Unknown' ? UNREACHABLE : undefined;
+  if (lost !== undefined && evicts) wanted.push({ key: lost, effect: 'NoExecute', timeAdded: now });
   for (const [type, key] of Object.entries(BY_CONDITION)) {
     if (condition(type) === 'True') wanted.push({ key, effect: 'NoSchedule' });
   }

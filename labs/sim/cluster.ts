@@ -8,7 +8,7 @@ import { as } from '../../apiserver/kinds/shapes.ts';
 import { SYSTEM_PRIORITIES } from '../../apiserver/kinds/shared/system-priorities.ts';
 import type { ApiClient, DeleteOptions, ListOf, PatchType, RequestOptions, WatchEvent } from '../../client/api.ts';
 import { type Query, requestInfo } from '../../client/paths.ts';
-import type { ApiObject, Pod, StoredMeta } from '../../client/types.ts';
+import type { ApiObject, Node, Pod, StoredMeta } from '../../client/types.ts';
 import { type Clock, plusMs } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
@@ -220,6 +220,10 @@ export class SimCluster {
 
   /** Throws UserError where there is no such object. */
   patchObject(kind: string, name: string, namespace: string, patch: unknown): void {
+    if (kind === 'Node') {
+      this.#parts.server.nodes.updateNode((node) => asRequested<Node>(mergePatch(node, patch)));
+      return;
+    }
     const plural = PLURALS.get(kind) ?? '';
     const key = `${namespace}/${name}`;
     if (plural === 'pods') {

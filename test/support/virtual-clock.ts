@@ -42,6 +42,11 @@ export class VirtualClock implements Clock {
     return sleepWith(this, ms, signal);
   }
 
+  /** Sets the wall clock, forward or back; timers and the monotonic clock do not notice. */
+  jump(ms: number): void {
+    this.#now += ms;
+  }
+
   /** How many timers have ever been set. */
   get timersSet(): number {
     return this.#order;

@@ -138,7 +138,8 @@ function stepProblems(step: ExperimentStep): string[] {
       ...(pod === undefined ? [] : ['memory and disk of a pod are used by its own command, not by a step']),
     ];
   }
-  if ('patch' in step && !isKnownKind(step.patch.kind)) return [`objects of kind ${step.patch.kind} are not simulated`];
+  if ('patch' in step && step.patch.kind !== 'Node' && !isKnownKind(step.patch.kind))
+    return [`objects of kind ${step.patch.kind} are not simulated`];
   if ('delete' in step && !isKnownKind(step.delete.kind))
     return [`objects of kind ${step.delete.kind} are not simulated`];
   return [];

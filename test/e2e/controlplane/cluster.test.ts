@@ -145,8 +145,12 @@ describe('a node', () => {
     const taint = 'node.kubernetes.io/not-ready';
     await eventually('the taint', async () => {
       const { spec } = await admin.get<Node>(resourcePath('v1', 'nodes', { name: NODE }));
-      return spec?.taints?.filter(({ key }) => key === taint).length === 2 ? true : undefined;
+      return spec?.taints?.find(({ key }) => key === taint);
     });
+    // By NoExecute pods would be evicted: not where no node at all is ready.
+    expect((await admin.get<Node>(resourcePath('v1', 'nodes', { name: NODE }))).spec?.taints).toEqual([
+      { key: taint, effect: 'NoSchedule' },
+    ]);
     await makePod('flap', 'waiting');
     const event = await eventOf('flap', 'waiting', 'FailedScheduling');
     expect(event.message).toBe(

@@ -14,7 +14,7 @@ import { environment, makeNode, makePod, meta, NOW } from './environment.ts';
 
 describe('nextTaints', () => {
   const keys = (node: Node): string[] | undefined =>
-    nextTaints(node, NOW)?.map(({ key, effect }) => `${key}:${effect}`);
+    nextTaints(node, NOW, true)?.map(({ key, effect }) => `${key}:${effect}`);
   const notReady = ['node.kubernetes.io/not-ready:NoSchedule', 'node.kubernetes.io/not-ready:NoExecute'];
   const unreachable = ['node.kubernetes.io/unreachable:NoSchedule', 'node.kubernetes.io/unreachable:NoExecute'];
 
@@ -62,7 +62,7 @@ describe('nextTaints', () => {
 
   it('keeps the time of a taint that stays', () => {
     const taints = [{ key: 'node.kubernetes.io/not-ready', effect: 'NoExecute', timeAdded: '2025-01-01T00:00:00Z' }];
-    expect(nextTaints(makeNode('n', 'False', { taints }), NOW)).toContainEqual(taints[0]);
+    expect(nextTaints(makeNode('n', 'False', { taints }), NOW, true)).toContainEqual(taints[0]);
   });
 
   it('a silent node has all its conditions Unknown, with the time of its last heartbeat', () => {
@@ -161,6 +161,7 @@ describe('NodeLifecycleController', () => {
 
   it('taints by condition, guarded by the version of the node', async () => {
     const { client, informers } = start();
+    informers.nodes.upsert(makeNode('other', 'True'));
     const node = makeNode('n', 'False');
     await settle();
     informers.nodes.upsert(node);
