@@ -1,8 +1,8 @@
 // Objects and their history in one SQLite file: names that point to versions, each version one row, one revision that
 // counts every write. All of it synchronous, so a read, a decision and a write in one turn of the event loop are one
 // atomic step. Knows nothing of kinds: a resource is a string, an object is its JSON. Opening the
-// file is file.ts's, how much history there is history.ts's, the reserve for a full disk room.ts's, and when the file
-// is tidied up housekeeping.ts's.
+// file is file.ts's, which objects there were names.ts's, how much history there is history.ts's, the reserve for a full disk
+// room.ts's, and when the file is tidied up housekeeping.ts's.
 
 import { dirname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
@@ -14,6 +14,7 @@ import type { Encryption } from './encryption/load.ts';
 import { openStoreFile } from './file.ts';
 import { HISTORY_LIMITS, History, type HistoryLimits } from './history.ts';
 import { Housekeeping } from './housekeeping.ts';
+import { conditions, countAt, namesAt, type Present } from './names.ts';
 import {
   type ChangePage,
   CompactedError,
@@ -149,7 +150,7 @@ export class Store implements ObjectStore {
 
   /** The same as of `revision`. Throws CompactedError when history no longer reaches back that far. */
   *scanAt(revision: number, resource: string, namespace?: string, after?: Name): Iterable<StoredObject> {
-    for (const name of this.#namesAt(revision, resource, namespace, after)) {
+    for (const name of namesAt(this.#present(), revision, { resource, namespace, after })) {
       const row = this.#statements.value.get(name.revision);
       // Only where history was trimmed between two steps of a reader's.
       if (row === undefined) throw new CompactedError(revision, this.compacted);
@@ -159,59 +160,12 @@ export class Store implements ObjectStore {
 
   /** The number of objects that `scanAt` returns. */
   countAt(revision: number, resource: string, namespace?: string, after?: Name): number {
-    if (revision < this.compacted) throw new CompactedError(revision, this.compacted);
-    const where = conditions({ resource, namespace }, after);
-    let count = scalar(this.#db, `SELECT count(*) FROM objects WHERE ${where.sql}`, ...where.values);
-    for (const one of revision === this.#revision ? [] : this.#changedSince(revision, where)) {
-      if (one.revision !== 0) count++;
-      if (this.#statements.get.get(resource, one.namespace, one.name) !== undefined) count--;
-    }
-    return count;
+    const isPresent = (one: Name): boolean => this.#statements.get.get(resource, one.namespace, one.name) !== undefined;
+    return countAt(this.#present(), revision, { resource, namespace, after }, isPresent);
   }
 
-  /** What is now, with the names that changed later put back to what they pointed to. */
-  *#namesAt(
-    revision: number,
-    resource: string,
-    namespace?: string,
-    after?: Name,
-  ): Iterable<Omit<StoredObject, 'text'>> {
-    if (revision < this.compacted) throw new CompactedError(revision, this.compacted);
-    const where = conditions({ resource, namespace }, after);
-    const changed = revision === this.#revision ? [] : this.#changedSince(revision, where);
-    let next = 0;
-    const sql = `SELECT namespace, name, revision FROM objects WHERE ${where.sql} ORDER BY namespace, name`;
-    for (const row of this.#db.prepare(sql).iterate(...where.values)) {
-      const present = {
-        namespace: asText(row['namespace']),
-        name: asText(row['name']),
-        revision: asNumber(row['revision']),
-      };
-      let order = -1;
-      for (let one = changed[next]; one !== undefined; one = changed[++next]) {
-        order = compareNames(one, present);
-        if (order > 0) break;
-        if (one.revision !== 0) yield one;
-        if (order === 0) {
-          next++;
-          break;
-        }
-      }
-      if (order !== 0) yield present;
-    }
-    for (const one of changed.slice(next)) if (one.revision !== 0) yield one;
-  }
-
-  /** Names that a write after `revision` touched, in order, with the revision they had then; 0 for none. */
-  #changedSince(revision: number, where: Conditions): Omit<StoredObject, 'text'>[] {
-    const first = new Map<string, Omit<StoredObject, 'text'>>();
-    const sql = `SELECT namespace, name, previous FROM versions WHERE revision > ? AND ${where.sql} ORDER BY revision`;
-    for (const row of this.#db.prepare(sql).iterate(revision, ...where.values)) {
-      const [namespace, name] = [asText(row['namespace']), asText(row['name'])];
-      const key = `${namespace}/${name}`;
-      if (!first.has(key)) first.set(key, { namespace, name, revision: asNumber(row['previous']) });
-    }
-    return [...first.values()].sort(compareNames);
+  #present(): Present {
+    return { db: this.#db, revision: this.#revision, compacted: this.compacted };
   }
 
   /** Every resource that has objects at `revision`, and perhaps some that have none. */
@@ -240,7 +194,7 @@ export class Store implements ObjectStore {
    */
   since(revision: number, resource: string, namespace?: string, maxBytes = Number.POSITIVE_INFINITY): ChangePage {
     if (revision < this.compacted) throw new CompactedError(revision, this.compacted);
-    const where = conditions({ resource, namespace }, undefined, 'v.');
+    const where = conditions({ resource, namespace }, 'v.');
     const sql = `SELECT v.*, p.value AS previous_value FROM versions v LEFT JOIN versions p ON p.revision = v.previous
       WHERE v.revision > ? AND ${where.sql} ORDER BY v.revision`;
     const changes: Change[] = [];
@@ -310,7 +264,7 @@ export class Store implements ObjectStore {
 
   /** `scanAt` with the values as they are stored, in the form in which they would be written now: for a copy of the store. */
   *valuesAt(revision: number, resource: string, after?: Name): Iterable<StoredValue> {
-    for (const name of this.#namesAt(revision, resource, undefined, after)) {
+    for (const name of namesAt(this.#present(), revision, { resource, namespace: undefined, after })) {
       const row = this.#statements.value.get(name.revision);
       if (row === undefined) throw new CompactedError(revision, this.compacted);
       yield { ...name, value: this.#values.renew({ resource, ...name }, row['value']) };
@@ -452,31 +406,6 @@ export class Store implements ObjectStore {
 
 function previousOf(previous: StoredObject | undefined): { previousText?: string } {
   return previous === undefined ? {} : { previousText: previous.text };
-}
-
-interface Conditions {
-  readonly sql: string;
-  readonly values: readonly string[];
-}
-
-function conditions(of: { resource: string; namespace: string | undefined }, after?: Name, prefix = ''): Conditions {
-  const sql = [`${prefix}resource = ?`];
-  const values = [of.resource];
-  if (of.namespace !== undefined) {
-    sql.push(`${prefix}namespace = ?`);
-    values.push(of.namespace);
-  }
-  if (after !== undefined) {
-    sql.push(`(${prefix}namespace, ${prefix}name) > (?, ?)`);
-    values.push(after.namespace, after.name);
-  }
-  return { sql: sql.join(' AND '), values };
-}
-
-/** By code unit, as SQLite's BINARY collation does for what names may hold. */
-function compareNames(a: Name, b: Name): number {
-  if (a.namespace !== b.namespace) return a.namespace < b.namespace ? -1 : 1;
-  return a.name === b.name ? 0 : a.name < b.name ? -1 : 1;
 }
 
 function storedChange(resource: string, row: Record<string, unknown>, values: Values): Change {
