@@ -53,6 +53,7 @@ import { Handler } from './http/handler.ts';
 import type { HealthCheck } from './http/health.ts';
 import { DEFAULT_LIMITS, InFlight, type RequestLimits } from './http/in-flight.ts';
 import { type MeasureParts, measure } from './http/measure.ts';
+import { refuseConnect } from './http/refuse-connect.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
 import type { Visit } from './http/visit.ts';
@@ -341,7 +342,11 @@ function buildApp(parts: AppParts) {
   const app = fastify<Server>({
     serverFactory: (request) =>
       guard.createServer(tls, {
-        request,
+        request: (message, response) => {
+          // No route is for it.
+          if (message.method === 'CONNECT') void refuseConnect(handler, message, response, clock);
+          else request(message, response);
+        },
         upgrade: (message, socket, head) => void handleUpgrade(handler, proxy, message, socket, head, clock),
         ...(http2.isDisabled ? {} : { http2: { maxStreams: http2.maxStreams } }),
       }),

@@ -57,8 +57,9 @@ class PlainResponse extends Http2ServerResponse {
 }
 
 /**
- * Begins HTTP/2 on a connection whose handshake is done. `request` is called with each request; those with the method CONNECT
- * are 405, since nothing is tunnelled over HTTP/2 here.
+ * Begins HTTP/2 on a connection whose handshake is done. `request` is called with each request; one with the method CONNECT has
+ * '' for a path. The protocol of RFC 8441 (WebSocket over HTTP/2) is not offered, as Go's servers do not offer it: a stream
+ * that names one is reset.
  */
 export function startHttp2(
   socket: TLSSocket,
@@ -70,13 +71,14 @@ export function startHttp2(
   // What the peer does wrong ends its session; there is nothing else to do about it.
   session.on('error', () => session.destroy());
   session.on('stream', (stream, headers, _flags, rawHeaders) => {
+    if (headers[':protocol'] !== undefined) {
+      stream.close(constants.NGHTTP2_PROTOCOL_ERROR);
+      return;
+    }
+    headers[':path'] ??= '';
     const message = new Http2ServerRequest(stream, headers, {}, rawHeaders);
     const response = new PlainResponse(stream);
     setSocket(message, socket);
-    if (headers[':method'] === 'CONNECT') {
-      response.writeHead(constants.HTTP_STATUS_METHOD_NOT_ALLOWED).end();
-      return;
-    }
     // A body of unknown length, as HTTP/1.1 announces it: who reads bodies looks for one of the two headers.
     if (!stream.endAfterHeaders && headers['content-length'] === undefined) headers['transfer-encoding'] = 'chunked';
     request(message, response);

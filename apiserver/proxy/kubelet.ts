@@ -20,10 +20,13 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** A kubelet that has the connection answers an upgrade within this time. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
-/** The kubelet's endpoint by the Node object. Throws 404 for no such node, 400 for one without an address. */
-export function kubeletAddress(lookup: ObjectLookup, nodeName: string): KubeletAddress {
+/**
+ * The kubelet's endpoint by the Node object. Throws 404 for no such node, which names it as one of `plural`, the resource of the
+ * request, as upstream does; 400 for one without an address.
+ */
+export function kubeletAddress(lookup: ObjectLookup, nodeName: string, plural = 'nodes'): KubeletAddress {
   const node = lookup.get('', 'nodes', '', nodeName);
-  if (node === undefined) throw notFound({ group: '', plural: 'nodes' }, nodeName);
+  if (node === undefined) throw notFound({ group: '', plural }, nodeName);
   return addressOf(node);
 }
 

@@ -13,7 +13,7 @@ import type { ResourceRequest } from '../http/request.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import type { Registry } from '../registry/registry.ts';
 import { type KubeletAddress, type KubeletClient, kubeletAddress } from './kubelet.ts';
-import { kubeletPath, nodeOf, type StreamKind } from './pods.ts';
+import { chooseContainer, kubeletPath, nodeOf, type StreamKind } from './pods.ts';
 import { streamsOf, translateCommand } from './remote-command.ts';
 import { join, requestHead } from './tunnel.ts';
 import type { RequestProxy } from './types.ts';
@@ -76,19 +76,25 @@ export class KubeletProxy implements RequestProxy {
     }
     const pod = this.#pod(request);
     const kind = streamKind(request.subresource);
-    const path = kubeletPath(pod, kind, request.query);
     const node = nodeOf(pod);
-    if (node !== '') return { address: kubeletAddress(lookup, node), path };
-    if (kind === 'log') return undefined;
-    throw badRequest(`pod ${pod.metadata.name} does not have a host assigned`);
+    if (kind === 'log') {
+      const path = kubeletPath(pod, kind, request.query);
+      return node === '' ? undefined : { address: kubeletAddress(lookup, node, 'pods'), path };
+    }
+    // What is wrong with the request's other options is found after its place, as upstream.
+    if (kind !== 'portforward') chooseContainer(pod, request.query.get('container') ?? '');
+    if (node === '') throw badRequest(`pod ${pod.metadata.name} does not have a host assigned`);
+    const address = kubeletAddress(lookup, node, 'pods');
+    return { address, path: kubeletPath(pod, kind, request.query) };
   }
 
   /** Answers a plain request. Throws StatusError before the response is taken over. */
   async forward(request: ResourceRequest, exchange: Exchange): Promise<void> {
     const isNode = request.resource === 'nodes';
-    if (!isNode && request.subresource !== 'log') throw badRequest('Upgrade request required');
-    if (!isNode && request.verb !== 'get') throw methodNotAllowed();
+    const isStream = !isNode && request.subresource !== 'log';
+    if (!isNode && !isStream && request.verb !== 'get') throw methodNotAllowed();
     const target = this.#target(request);
+    if (isStream) throw badRequest('Upgrade request required');
     const { response } = exchange;
     if (target === undefined) {
       exchange.hijack();

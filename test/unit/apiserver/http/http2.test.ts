@@ -1,6 +1,7 @@
 // HTTP/2 beside HTTP/1.1 on the server's port: the same answers, many watches on one connection, callers by certificate and
 // by token, and what clients do that mean no good.
 
+import { type ClientHttp2Stream, constants } from 'node:http2';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Http2ServingOptions } from '../../../../apiserver/options.ts';
@@ -42,6 +43,19 @@ async function dialH2(as: 'admin' | 'nobody' = 'admin'): Promise<Client> {
   raw.push(client);
   client.send(PREFACE).send(frame(FRAMES.settings, 0, 0));
   return client;
+}
+
+/** A response's code, and the code with which its stream was reset: 0 for one that ended as it should. */
+async function ended(stream: ClientHttp2Stream): Promise<{ code: unknown; reset: number | undefined }> {
+  let code: unknown;
+  stream.on('response', (head) => {
+    code = head[':status'];
+  });
+  // Of a reset, whose code is what is of interest.
+  stream.on('error', () => undefined);
+  stream.resume();
+  await new Promise((resolve) => stream.once('close', resolve));
+  return { code, reset: stream.rstCode };
 }
 
 function map(name: string, data: Record<string, string> = {}): string {
@@ -129,16 +143,17 @@ describe('the same answer as over HTTP/1.1', () => {
     expect(body.toString('latin1', 0, 15)).toBe('SQLite format 3');
   });
 
-  it('CONNECT is 405, and upgrades stay with HTTP/1.1', async () => {
+  it('CONNECT leads nowhere, and upgrades stay with HTTP/1.1, as from kube-apiserver', async () => {
     const client = await connect();
-    const stream = client.session.request({ ':method': 'CONNECT', ':authority': 'pod:80' });
-    expect(await new Promise((resolve) => stream.once('response', (head) => resolve(head[':status'])))).toBe(405);
-    stream.destroy();
-    const exec = await client.send('/api/v1/namespaces/default/pods/none/exec?command=ls', { ':method': 'POST' });
-    expect([exec.code, at(JSON.parse(exec.body.toString('utf8')), 'message')]).toEqual([
-      400,
-      'Upgrade request required',
-    ]);
+    expect(client.session.remoteSettings.enableConnectProtocol).toBe(false);
+    const tunnel = { ':method': 'CONNECT', ':authority': 'pod:80' };
+    expect(await ended(client.session.request(tunnel, { endStream: true }))).toEqual({ code: 404, reset: 0 });
+    const socket = { ':method': 'CONNECT', ':protocol': 'websocket', ':scheme': 'https', ':authority': 'localhost' };
+    const exec = '/api/v1/namespaces/default/pods/p/exec';
+    const opened = client.session.request({ ...socket, ':path': exec });
+    expect(await ended(opened)).toEqual({ code: undefined, reset: constants.NGHTTP2_PROTOCOL_ERROR });
+    const nobody = await connect('nobody');
+    expect(await ended(nobody.session.request(tunnel, { endStream: true }))).toEqual({ code: 401, reset: 0 });
   });
 });
 

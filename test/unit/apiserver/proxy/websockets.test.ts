@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { PORT_FORWARD_TUNNEL } from '../../../../apiserver/proxy/websockets.ts';
 import { dataFrame, FrameReader, synReply } from '../../../../lib/spdy-frames.ts';
-import { TestApiServer } from '../../../support/api-server.ts';
+import { at, TestApiServer } from '../../../support/api-server.ts';
 
 const POD = '/api/v1/namespaces/default/pods/web';
 let stand: TestApiServer;
@@ -160,4 +160,30 @@ it('a command’s streams are SPDY for the kubelet, and its input can end', asyn
       .join('');
   const list = await messages;
   expect([1, 2, 3].map((channel) => byChannel(channel, list))).toEqual(['HELLO', 'HELLO', '{"status":"Failure"}']);
+});
+
+describe('a request for a stream without an upgrade gets what is wrong with it, in kube-apiserver’s order', () => {
+  beforeAll(async () => {
+    const container = { name: 'c', image: 'x:1' };
+    const pod = (name: string, spec: object) => ({ kind: 'Pod', apiVersion: 'v1', metadata: { name }, spec });
+    const containers = [container, { ...container, name: 'd' }];
+    const pods = '/api/v1/namespaces/default/pods';
+    await stand.admit('POST', pods, pod('waiting', { containers: [container] }));
+    await stand.admit('POST', pods, pod('two', { containers }));
+    await stand.admit('POST', pods, pod('lost', { nodeName: 'gone', containers: [container] }));
+  });
+  it.each([
+    ['none/exec?command=ls', 404, 'pods "none" not found'],
+    ['two/exec?container=x', 400, 'container x is not valid for pod two'],
+    ['two/attach', 400, 'a container name must be specified for pod two, choose one of: [c d]'],
+    ['waiting/exec', 400, 'pod waiting does not have a host assigned'],
+    ['two/portforward', 400, 'pod two does not have a host assigned'],
+    ['lost/portforward', 404, 'pods "gone" not found'],
+    ['web/exec?command=ls', 400, 'Upgrade request required'],
+    ['web/portforward', 400, 'Upgrade request required'],
+  ])('%s: %i %s', async (path, code, message) => {
+    const url = `/api/v1/namespaces/default/pods/${path}`;
+    const answer = await stand.call({ method: 'POST', path: url, as: stand.admin });
+    expect([answer.code, at(answer.json, 'message')]).toEqual([code, message]);
+  });
 });
