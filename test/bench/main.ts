@@ -5,8 +5,9 @@
 //   npm run bench -- [--minutes 5] [--burst 30] [--probed 100] [--idle 110] [--json FILE]
 //                                            minutes: for starts and bursts together, from when the labs run
 //   npm run bench -- --full-node             with large ConfigMaps and Secrets on all pods: two minutes more
-//   npm run bench -- --only starts,bursts    parts of it: starts, bursts, lifecycle, volumes, apiserver, dns, scheduler
+//   npm run bench -- --only starts,bursts    parts of it: starts, bursts, lifecycle, volumes, apiserver, kube-apiserver, dns, scheduler
 //   npm run bench -- --only apiserver [--pods 10000]  the API server beside its raw store: needs no containerd
+//   npm run bench -- --only kube-apiserver   the API server beside the kube-apiserver that NODELET_BENCH_KUBE_APISERVER names
 //   npm run bench -- --with FILE             adds the samples of an earlier run's --json FILE; more than once for more
 //   npm run bench -- --tricks [--pairs 30]   what each trick saves, and nothing else
 //   npm run bench -- --root DIR              with the labs on another disk, one with a journal: see disk.ts
@@ -27,6 +28,7 @@ import { guard } from '../../lib/guardian.ts';
 import { TRICKS_VARIABLE } from '../../lib/tricks.ts';
 import { startContainerd } from '../e2e/support/containerd.ts';
 import { BUSYBOX, importLabImages } from '../e2e/support/images.ts';
+import { measureBeside, PROGRAM_VARIABLE } from './apiserver/beside.ts';
 import { measureApiServer } from './apiserver/measure.ts';
 import { measureBursts } from './bursts.ts';
 import { diskOf } from './disk.ts';
@@ -50,7 +52,16 @@ const TEMPLATE = { image: BUSYBOX, command: COMMAND };
 const NAMESPACE = 'bench';
 const FLOOR_BRIDGE = 'nodeletfloor0';
 const FLOOR_CGROUP = '/nodelet-floor';
-const PARTS: readonly string[] = ['starts', 'bursts', 'lifecycle', 'volumes', 'apiserver', 'dns', 'scheduler'];
+const PARTS: readonly string[] = [
+  'starts',
+  'bursts',
+  'lifecycle',
+  'volumes',
+  'apiserver',
+  'kube-apiserver',
+  'dns',
+  'scheduler',
+];
 /** Of what is measured a fixed number of times. */
 const RUNS = 10;
 const PERIODS = 3;
@@ -78,7 +89,7 @@ for (const part of parts) {
   if (!PARTS.includes(part)) throw new UserError(`--only: no part "${part}"`);
 }
 /** They need no containerd. */
-const SERVERS = new Set(['apiserver', 'dns', 'scheduler']);
+const SERVERS = new Set(['apiserver', 'kube-apiserver', 'dns', 'scheduler']);
 const needsContainerd = PARTS.some((part) => !SERVERS.has(part) && parts.has(part)) || values['full-node'];
 const minutesMs = Number(values.minutes) * 60_000;
 const say = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -86,6 +97,7 @@ const say = (line: string): void => void process.stderr.write(`${line}\n`);
 interface Measured {
   readonly rows: readonly Row[];
   readonly amounts: readonly Amount[];
+  readonly notes?: readonly string[];
 }
 
 /** The lab's own conflist with another bridge, subnet and lease directory: containerd runs the same chain by itself. */
@@ -263,6 +275,11 @@ async function apiServerFigures(root: string): Promise<Measured> {
   return measureApiServer({ root, pods: Number(values.pods), least: 10, most: 40, ms: API_SERVER_MS, say });
 }
 
+async function besideFigures(root: string): Promise<Measured> {
+  const program = process.env[PROGRAM_VARIABLE];
+  return measureBeside({ root, pods: Number(values.pods), least: 10, most: 40, ms: API_SERVER_MS, program, say });
+}
+
 async function fullNodeFigures(root: string): Promise<Measured> {
   const { pods, megabytes, peakRssMiB, idleRssMiB } = await measureFullNode({
     root,
@@ -302,6 +319,7 @@ async function measureAll(root: string): Promise<Figures> {
   if (parts.has('volumes')) found.push(await volumeFigures(join(root, 'csi')));
   if (parts.has('dns')) found.push({ rows: await measureDns(say), amounts: [] });
   if (parts.has('apiserver')) found.push(await apiServerFigures(join(root, 'apiserver')));
+  if (parts.has('kube-apiserver')) found.push(await besideFigures(join(root, 'beside')));
   if (parts.has('scheduler')) {
     found.push({ rows: [], amounts: await measureScheduler({ nodes: 1000, pods: 3000, runs: 3, say }) });
   }
@@ -311,9 +329,12 @@ async function measureAll(root: string): Promise<Figures> {
     machine: await machine(load, root),
     rows: found.flatMap(({ rows }) => rows),
     amounts: found.flatMap(({ amounts }) => amounts),
+    notes: found.flatMap(({ notes = [] }) => notes),
   };
 }
 
+// Servers end with this process.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 const root = await mkdtemp(join(values.root ?? tmpdir(), 'nodelet-bench-'));
 try {
   if (values.tricks) {

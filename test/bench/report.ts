@@ -44,6 +44,8 @@ export interface Figures {
   readonly machine: Machine;
   readonly rows: readonly Row[];
   readonly amounts: readonly Amount[];
+  /** What was not measured, and why. */
+  readonly notes?: readonly string[];
 }
 
 export interface Goal {
@@ -98,7 +100,12 @@ export function pooled(runs: readonly Figures[]): Figures {
     }
   }
   const load = [first.machine.load[0], last.machine.load[1]] as const;
-  return { machine: { ...last.machine, load }, rows: [...rows.values()], amounts: [...amounts.values()] };
+  return {
+    machine: { ...last.machine, load },
+    rows: [...rows.values()],
+    amounts: [...amounts.values()],
+    ...(last.notes === undefined ? {} : { notes: last.notes }),
+  };
 }
 
 /** Markdown, ready for docs/performance.md. */
@@ -132,5 +139,6 @@ export function renderReport(figures: Figures): string {
       ({ reached, name, value, unit, range: of, limit }) =>
         `- ${reached ? 'reached' : 'NOT reached'}: ${name} ${value.toFixed(2)} ${unit}, ${range(of, 2)} (to reach with all of it: ≤ ${Number(limit.toFixed(2))} ${unit})`,
     ),
+    ...(figures.notes ?? []).map((note) => `- ${note}`),
   ].join('\n');
 }

@@ -17,7 +17,8 @@ export interface EtcdTls {
   readonly clientKey: string;
 }
 
-async function freePort(): Promise<number> {
+/** One that nothing listens on now. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
@@ -67,6 +68,10 @@ export class Etcd {
     ];
     const child = spawn('etcd', flags, { stdio: ['ignore', 'ignore', 'ignore'] });
     this.#process = child;
+    // Who is stopped leaves none behind.
+    const end = (): void => void child.kill('SIGKILL');
+    process.once('exit', end);
+    child.once('exit', () => process.off('exit', end));
     for (;;) {
       if (child.exitCode !== null) throw new Error(`etcd ended with ${child.exitCode}`);
       const health = await this.ctlAt(url, 'endpoint', 'health', '--dial-timeout', '1s', '--command-timeout', '1s');

@@ -7,18 +7,28 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Amount, Row } from '../report.ts';
-import type { Limits } from '../starts.ts';
 import { percentile } from '../stats.ts';
-import { anotherRound, Rounds, roundText, turnsOf } from '../turns.ts';
+import type { Rounds } from '../turns.ts';
 import { measureDeliveries, type Times } from './deliveries.ts';
 import * as pods from './pods.ts';
 import { RawStore } from './raw-store.ts';
-import { Connections } from './requests.ts';
 import { BenchServer } from './server.ts';
-import { each, linesIn, Watching } from './watching.ts';
+import {
+  close,
+  countOf,
+  indices,
+  measureRounds,
+  newName,
+  type Opened,
+  type Operation,
+  opened,
+  ServerSide,
+  type Side,
+  someNames,
+  WHAT,
+} from './sides.ts';
+import type { Watching } from './watching.ts';
 
-/** One request at a time on each of these. */
-const CONNECTIONS = 16;
 /** Of them, `EVERYTHING` watch all pods, and the others a node each. */
 const WATCHERS = 2000;
 const EVERYTHING = 5;
@@ -27,100 +37,12 @@ const WRITES_PER_SECOND = 300;
 const DELIVERY_SECONDS = 20;
 /** From a write to its event, p99. ms. */
 const DELIVERY_LIMIT_MS = 200;
-const GETS = 2000;
-const WRITES = 300;
-const WATCHES = 100;
-const FAN_OUT_WRITES = 50;
-/** While pods are made. */
-const AT_ONCE = 32;
 
-const OPERATIONS = ['get', 'create', 'patch', 'apply', 'list', 'fan-out'] as const;
-type Operation = (typeof OPERATIONS)[number];
+const OPERATIONS: readonly Operation[] = ['get', 'create', 'patch', 'apply', 'list', 'fan-out'];
 type SideName = 'raw' | 'server' | 'store';
 type Name = `${SideName} ${Operation}`;
 
-interface Side {
-  readonly name: SideName;
-  /** How long it took, ms; undefined for what the side does not have. */
-  measure(operation: Operation, round: number): Promise<number | undefined>;
-}
-
-const newName = (round: number, index: number): string => `new-${round}-${index}`;
-const indices = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
-
-/** Neighbours in time are not neighbours in the store. */
-function someNames(total: number, count: number, round: number): string[] {
-  return indices(count).map((index) => pods.podName(((index + round * count) * 7919) % total));
-}
-
-class ServerSide implements Side {
-  readonly name: SideName;
-  readonly #total: number;
-  readonly #podOf: (name: string) => object;
-  readonly #connections: Connections;
-  readonly #watching: Watching;
-  readonly #hasApply: boolean;
-
-  constructor(name: SideName, total: number, podOf: (name: string) => object, server: Opened) {
-    this.name = name;
-    this.#total = total;
-    this.#podOf = podOf;
-    this.#connections = server.connections;
-    this.#watching = server.watching;
-    this.#hasApply = name === 'server';
-  }
-
-  async measure(operation: Operation, round: number): Promise<number> {
-    const names = someNames(this.#total, operation === 'get' ? GETS : WRITES, round);
-    const value = `round ${round}`;
-    switch (operation) {
-      case 'get':
-        return this.#connections.run(names.map(pods.get));
-      case 'create':
-        return this.#create(round);
-      case 'patch':
-        return this.#connections.run(names.map((name) => pods.patch(name, value)));
-      case 'apply':
-        // The store knows no apply: its floor is a patch.
-        return this.#connections.run(names.map((name) => (this.#hasApply ? pods.apply : pods.patch)(name, value)));
-      case 'list':
-        return this.#connections.run([pods.list()]);
-      case 'fan-out':
-        return this.#fanOut(round);
-    }
-  }
-
-  async #create(round: number): Promise<number> {
-    const names = indices(WRITES).map((index) => newName(round, index));
-    const took = await this.#connections.run(names.map((name) => pods.create(this.#podOf(name))));
-    await this.#connections.run(names.map(pods.remove));
-    return took;
-  }
-
-  /** From the first write until every watch has the last. */
-  async #fanOut(round: number): Promise<number> {
-    const revision = this.name === 'raw' ? '0' : await this.#watching.revision(pods.PODS);
-    const all = Promise.withResolvers<void>();
-    let missing = WATCHES * FAN_OUT_WRITES;
-    const onText = (text: string): void => {
-      missing -= linesIn(text);
-      if (missing === 0) all.resolve();
-    };
-    const ends: (() => void)[] = [];
-    await each(WATCHES, AT_ONCE, async () => {
-      ends.push(await this.#watching.open(pods.PODS, `resourceVersion=${revision}`, onText));
-    });
-    const names = someNames(this.#total, FAN_OUT_WRITES, round);
-    const began = performance.now();
-    await this.#connections.run(names.map((name) => pods.patch(name, `fan-out ${round}`)));
-    await all.promise;
-    const took = performance.now() - began;
-    for (const end of ends) end();
-    return took;
-  }
-}
-
-class StoreSide implements Side {
+class StoreSide implements Side<'store'> {
   readonly name = 'store';
   readonly #store: RawStore;
   readonly #total: number;
@@ -131,8 +53,8 @@ class StoreSide implements Side {
   }
 
   async measure(operation: Operation, round: number): Promise<number | undefined> {
-    const names = someNames(this.#total, operation === 'get' ? GETS : WRITES, round);
-    const made = indices(WRITES).map((index) => newName(round, index));
+    const names = someNames(this.#total, countOf(operation), round);
+    const made = indices(names.length).map((index) => newName(round, index));
     switch (operation) {
       case 'get':
         return this.#store.get(names);
@@ -146,27 +68,11 @@ class StoreSide implements Side {
         return this.#store.patch(names, `round ${round}`);
       case 'list':
         return this.#store.list();
+      case 'pages':
       case 'fan-out':
         return undefined;
     }
   }
-}
-
-interface Opened {
-  readonly server: BenchServer;
-  readonly connections: Connections;
-  readonly watching: Watching;
-}
-
-async function opened(server: BenchServer): Promise<Opened> {
-  const connections = await Connections.open(server.access, CONNECTIONS);
-  return { server, connections, watching: new Watching(server.access, AT_ONCE) };
-}
-
-async function close({ server, connections, watching }: Opened): Promise<void> {
-  connections.close();
-  watching.close();
-  await server.stop();
 }
 
 export interface ApiServerOptions {
@@ -204,7 +110,7 @@ export async function measureApiServer(options: ApiServerOptions): Promise<ApiSe
 }
 
 async function measureSides(
-  server: Opened,
+  server: Opened<BenchServer>,
   raw: Opened,
   directory: string,
   { pods: total, least, most, ms, say }: ApiServerOptions,
@@ -225,12 +131,18 @@ async function measureSides(
   const store = new RawStore(directory, template);
   store.create(names);
   try {
-    const sides: readonly Side[] = [
-      new ServerSide('raw', total, stored, raw),
+    const sides: readonly Side<SideName>[] = [
+      new ServerSide('raw', total, stored, raw, true),
       new ServerSide('server', total, sent, server),
       new StoreSide(store, total),
     ];
-    const rounds = await measureRounds(sides, { least, most, until: performance.now() + ms }, say);
+    const rounds = await measureRounds(
+      'API server',
+      sides,
+      OPERATIONS,
+      { least, most, until: performance.now() + ms },
+      say,
+    );
     const delivered = await deliveryAmounts(server.watching, total);
     return { rows: rowsOf(rounds), amounts: [residentAmount(total, residentMiB), ...delivered] };
   } finally {
@@ -262,26 +174,6 @@ async function deliveryAmounts(watching: Watching, total: number): Promise<reado
   ];
 }
 
-async function measureRounds(
-  sides: readonly Side[],
-  limits: Limits,
-  say: (line: string) => void,
-): Promise<Rounds<Name>> {
-  const rounds = new Rounds<Name>();
-  for (let round = 0; anotherRound(round, limits, performance.now()); round++) {
-    const found: Partial<Record<Name, number>> = {};
-    for (const operation of OPERATIONS) {
-      for (const side of turnsOf(sides, round)) {
-        const took = await side.measure(operation, round);
-        if (took !== undefined) found[`${side.name} ${operation}`] = took;
-      }
-    }
-    if (round > 0) rounds.add(found);
-    say(`API server, round ${round}: ${roundText(found)} ms`);
-  }
-  return rounds;
-}
-
 const residentAmount = (total: number, residentMiB: number): Amount => ({
   name: `API server’s RSS, ${total} pods`,
   unit: 'MiB',
@@ -290,14 +182,6 @@ const residentAmount = (total: number, residentMiB: number): Amount => ({
   limit: 350,
 });
 
-const WHAT: Readonly<Record<Operation, string>> = {
-  get: `${GETS} gets of a pod`,
-  create: `${WRITES} pods created`,
-  patch: `${WRITES} merge patches`,
-  apply: `${WRITES} server-side applies`,
-  list: 'a list of all pods',
-  'fan-out': `${FAN_OUT_WRITES} patches until ${WATCHES} watches of all pods have them`,
-};
 /** At this part of the floor's rate, at least. */
 const RATES: Partial<Record<Operation, number>> = { get: 0.3, create: 0.2 };
 

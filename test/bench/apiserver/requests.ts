@@ -27,18 +27,76 @@ export function requestBytes({ method, path, type = 'application/json', body, to
   return Buffer.from(head + text);
 }
 
-/** What is read of one response: its code, and how many bytes are to come. */
-interface Reading {
-  readonly code: number;
-  left: number;
-}
-
-/** A response's head as it is read here. Pure. Throws RangeError for one without a length. */
-export function readHead(head: string): { code: number; length: number } {
+/** A response's head as it is read here. Pure. Throws RangeError for one whose end is not known. */
+export function readHead(head: string): { code: number; length: number | 'chunked' } {
   const code = Number(head.slice(9, 12));
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
-  if (length === undefined) throw new RangeError(`a response without a length: ${head}`);
-  return { code, length: Number(length) };
+  if (length !== undefined) return { code, length: Number(length) };
+  if (/\r\ntransfer-encoding: *chunked/i.test(head)) return { code, length: 'chunked' };
+  throw new RangeError(`a response without a length: ${head}`);
+}
+
+/** Finds the end of a body; each of them returns whether it has been reached. */
+interface Body {
+  take(bytes: Buffer): boolean;
+}
+
+class SizedBody implements Body {
+  #left: number;
+
+  constructor(length: number) {
+    this.#left = length;
+  }
+
+  take(bytes: Buffer): boolean {
+    this.#left -= bytes.length;
+    return this.#left <= 0;
+  }
+}
+
+const NEWLINE = 0x0a;
+
+/** RFC 9112, section 7.1. Throws RangeError for what is no chunk. */
+export class ChunkedBody implements Body {
+  /** Of the chunk, with the line's end after it. */
+  #left = 0;
+  #line = '';
+  #last = false;
+
+  take(bytes: Buffer): boolean {
+    for (let at = 0; at < bytes.length; ) {
+      if (this.#left > 0) {
+        const taken = Math.min(this.#left, bytes.length - at);
+        this.#left -= taken;
+        at += taken;
+        continue;
+      }
+      const end = bytes.indexOf(NEWLINE, at);
+      this.#line += bytes.toString('latin1', at, end < 0 ? bytes.length : end);
+      if (end < 0) return false;
+      at = end + 1;
+      if (this.#endLine()) return true;
+    }
+    return false;
+  }
+
+  #endLine(): boolean {
+    const line = this.#line.trim();
+    this.#line = '';
+    // After the last chunk come trailers and an empty line.
+    if (this.#last) return line === '';
+    const size = Number.parseInt(line, 16);
+    if (Number.isNaN(size)) throw new RangeError(`not the size of a chunk: ${line}`);
+    if (size === 0) this.#last = true;
+    else this.#left = size + 2;
+    return false;
+  }
+}
+
+/** What is read of one response: its code, and where its body ends. */
+interface Reading {
+  readonly code: number;
+  readonly body: Body;
 }
 
 class Connection {
@@ -82,14 +140,13 @@ class Connection {
       this.#head = all;
       if (end < 0) return;
       const { code, length } = readHead(all.toString('latin1', 0, end));
-      this.#reading = { code, left: length };
+      this.#reading = { code, body: length === 'chunked' ? new ChunkedBody() : new SizedBody(length) };
       this.#head = Buffer.alloc(0);
       body = all.subarray(end + HEAD_END.length);
     }
     const { code } = this.#reading;
     if (code >= 300) this.#body.push(body);
-    this.#reading.left -= body.length;
-    if (this.#reading.left > 0) return;
+    if (!this.#reading.body.take(body)) return;
     this.#reading = undefined;
     const failure = Buffer.concat(this.#body).toString();
     this.#body = [];

@@ -1,11 +1,17 @@
-// A server in a process of its own, for measurements: the API server, or the raw store behind HTTPS (raw-server.ts).
+// A server in a process of its own, for measurements: the API server, the raw store behind HTTPS (raw-server.ts), or a kube-apiserver.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ensurePki } from '../../../apiserver/main.ts';
+import { writeKubeconfig } from '../../../apiserver/pki/kubeconfig.ts';
 import { type ClusterAccess, loadKubeconfig } from '../../../client/kubeconfig.ts';
+import { systemClock } from '../../../lib/clock.ts';
+import { errorMessage } from '../../../lib/errors.ts';
+import { freePort } from '../../support/etcd.ts';
+import { Watching } from './watching.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 const RAW_SERVER = fileURLToPath(new URL('raw-server.ts', import.meta.url));
@@ -13,6 +19,8 @@ const RAW_SERVER = fileURLToPath(new URL('raw-server.ts', import.meta.url));
 const TICKS_PER_SECOND = 100;
 /** What each of them writes once it listens. */
 const READY = 'the API server serves';
+/** Between two questions whether a server is ready. */
+const READY_AGAIN_MS = 50;
 export const RAW_READY = 'the raw store serves';
 
 export class BenchServer {
@@ -37,6 +45,27 @@ export class BenchServer {
   /** The raw store on the directory. */
   static rawStore(root: string): Promise<BenchServer> {
     return BenchServer.#start(root, RAW_READY, [process.execPath, RAW_SERVER, root]);
+  }
+
+  /** A kube-apiserver, `program`, on the etcd, with certificates of our own. */
+  static async kubeApiServer(root: string, program: string, etcd: string): Promise<BenchServer> {
+    const pki = await ensurePki(join(root, 'pki'), { hosts: [], nodeName: 'bench', now: systemClock.now() });
+    const port = await freePort();
+    const access = { server: `https://127.0.0.1:${port}`, ca: pki.ca.cert, user: 'admin', client: pki.clients.admin };
+    await writeKubeconfig(join(root, 'kubeconfig'), access);
+    const server = await BenchServer.#start(root, 'Serving securely', [
+      program,
+      ...[`--etcd-servers=${etcd}`, '--bind-address=127.0.0.1', `--secure-port=${port}`],
+      ...[`--tls-cert-file=${pki.serving.certPath}`, `--tls-private-key-file=${pki.serving.keyPath}`],
+      `--client-ca-file=${pki.ca.certPath}`,
+      '--service-account-issuer=https://kubernetes.default.svc',
+      `--service-account-key-file=${pki.serviceAccount.publicKeyPath}`,
+      `--service-account-signing-key-file=${pki.serviceAccount.keyPath}`,
+      ...['--authorization-mode=Node,RBAC', '--enable-admission-plugins=NodeRestriction'],
+      '--service-cluster-ip-range=10.96.0.0/16',
+    ]);
+    await ready(server.access);
+    return server;
   }
 
   static async #start(root: string, line: string, [program = '', ...args]: readonly string[]): Promise<BenchServer> {
@@ -76,6 +105,24 @@ export class BenchServer {
     const exit = once(this.#child, 'exit');
     this.#child.kill('SIGTERM');
     await exit;
+  }
+}
+
+/** Its first objects, default roles among them, are made after it listens. */
+async function ready(access: ClusterAccess): Promise<void> {
+  const requests = new Watching(access, 1);
+  try {
+    for (;;) {
+      try {
+        await requests.call('GET', '/readyz');
+        return;
+      } catch (error) {
+        if (!errorMessage(error).startsWith('GET /readyz: 5')) throw error;
+      }
+      await systemClock.sleep(READY_AGAIN_MS);
+    }
+  } finally {
+    requests.close();
   }
 }
 

@@ -67,8 +67,10 @@ describe('the report', () => {
     machine,
     rows: [row(same(230), { floor: same(200), ratioLimit: 1.1 }), row(same(7))],
     amounts: [amount([100, 110], { peak: true, limit: 120 })],
+    notes: ['one: not measured'],
   });
   test.each([
+    '- one: not measured',
     '| row | 20 | 230.0 | 230.0 | 230.0 | 1.15 × | 1.15 to 1.15 × |',
     '| row | 20 | 7.0 | 7.0 | 7.0 |  | 7.0 to 7.0 ms |',
     '| amount | 110.0 MiB | 100.0 to 110.0 |',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readHead, requestBytes } from '../../bench/apiserver/requests.ts';
+import { ChunkedBody, readHead, requestBytes } from '../../bench/apiserver/requests.ts';
 import { linesIn } from '../../bench/apiserver/watching.ts';
 import { holds, type Load, ratesOf } from '../../bench/scale/load.ts';
 
@@ -11,10 +11,26 @@ test('a request is whole, with its length in bytes and its caller', () => {
   expect(requestBytes({ method: 'GET', path: '/' }).toString().endsWith('\r\n\r\n')).toBe(true);
 });
 
-test('of a response the code and the length are read, and one without a length is an error', () => {
+test('of a response the code and the length are read, and one without an end is an error', () => {
   expect(readHead('HTTP/1.1 201 Created\r\nContent-Length: 12\r\nx: y')).toEqual({ code: 201, length: 12 });
-  expect(() => readHead('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked')).toThrow(RangeError);
+  const chunked = { code: 200, length: 'chunked' };
+  expect(readHead('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked')).toEqual(chunked);
+  expect(() => readHead('HTTP/1.1 200 OK\r\nx: y')).toThrow(RangeError);
 });
+
+test.each([
+  ['one chunk', '3\r\na\nb\r\n0\r\n\r\n'],
+  ['sizes in hexadecimal, extensions', 'A;x=y\r\n0123456789\r\n1\r\nx\r\n0\r\n\r\n'],
+  ['trailers', '1\r\na\r\n0\r\nname: value\r\n\r\n'],
+])('a body in chunks ends with its last byte, whole or byte by byte: %s', (_, text) => {
+  expect(new ChunkedBody().take(Buffer.from(text))).toBe(true);
+  const body = new ChunkedBody();
+  const ends = Array.from(text, (byte) => body.take(Buffer.from(byte)));
+  expect(ends.indexOf(true)).toBe(text.length - 1);
+});
+
+test('what is no chunk is an error', () =>
+  expect(() => new ChunkedBody().take(Buffer.from('{"kind":"Pod"}\r\n'))).toThrow(RangeError));
 
 test.each([
   ['', 0],
