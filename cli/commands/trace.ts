@@ -31,7 +31,7 @@ export function traceCommand(): Command {
     .option('--json', 'whole spans, one JSON object per line')
     .option('--detail', 'new calls with what was sent and received; credentials are masked')
     .action(async (flags: Flags) => {
-      const socket = traceSocket(flags);
+      const socket = await traceSocket(flags);
       const signal = stopSignal();
       const show = (span: Span): void => {
         if (!isAbout(span, flags.pod)) return;

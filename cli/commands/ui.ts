@@ -33,6 +33,7 @@ export function uiCommand(): Command {
         import('../ui/server.ts'),
       ]);
       const kubeconfig = kubeconfigOf(flags, flags.kubeconfig);
+      const socketPath = await traceSocket(flags);
       const store = new UiStore();
       const over = new AbortController();
       const signal = AbortSignal.any([stopSignal(), over.signal]);
@@ -41,7 +42,7 @@ export function uiCommand(): Command {
       try {
         process.stdout.write(`${server.url}\nopen this address in a browser; Ctrl-C ends it\n`);
         await Promise.all([
-          recordSpans(store, { socketPath: traceSocket(flags), detail: flags.detail === true }, clock, signal),
+          recordSpans(store, { socketPath, detail: flags.detail === true }, clock, signal),
           kubeconfig === undefined ? whenAborted(signal) : recordPods(store, kubeconfig, clock, signal),
         ]);
       } finally {

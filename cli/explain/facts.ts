@@ -389,6 +389,8 @@ export interface ServiceFacts extends Common {
   readonly listening: readonly Listening[];
   /** Undefined: no pod of this machine could be taken; connections are made from the node itself then. */
   readonly vantage: Vantage | undefined;
+  /** The node that `proxy` and `connects` are of, where this machine has several; undefined: it has one. */
+  readonly node: string | undefined;
   /** Undefined: the tables were not read. */
   readonly proxy: ProxyFacts | undefined;
   /** To the Service's addresses, from `vantage`. */

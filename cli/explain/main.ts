@@ -8,7 +8,8 @@ import { systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { poll } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
-import { labPaths } from '../lab/paths.ts';
+import { netnsFile, nodePaths } from '../lab/node/plan.ts';
+import { type LabPaths, labPaths } from '../lab/paths.ts';
 import { readLabState, runtimeSocket } from '../lab/state.ts';
 import { parseObjectName } from '../object-name.ts';
 import type { LocalNode, Sources } from './collect/source.ts';
@@ -84,43 +85,72 @@ interface Opened extends Sources {
   close(): void;
 }
 
-/** This machine as a node: the lab's, or the one of the host's name with its runtime's endpoint. */
-async function openLocal(options: ExplainOptions): Promise<LocalNode> {
+/** The nodes of this machine: the lab's, or the one of the host's name with its runtime's endpoint. */
+async function openLocals(options: ExplainOptions): Promise<readonly LocalNode[]> {
   const [{ createCriClient }, { DEFAULT_ENDPOINTS }] = await Promise.all([
     import('../../agent/runtime/grpc-cri-client.ts'),
     import('../crictl/settings.ts'),
   ]);
   const paths = labPaths(options.root);
   const state = options.kubeconfig === undefined ? await readLabState(paths) : undefined;
-  const preset = state === undefined ? (DEFAULT_ENDPOINTS[0] ?? '') : `unix://${runtimeSocket(paths, state)}`;
-  const endpoint = options.runtimeEndpoint ?? preset;
-  return {
-    name: options.nodeName ?? state?.nodeName ?? hostname().toLowerCase(),
+  const criOf = (endpoint: string): Pick<LocalNode, 'endpoint' | 'cri'> => ({
     endpoint,
     cri: createCriClient(endpoint, endpoint, new Tracer()),
-    traceSocket: options.traceSocket ?? (state === undefined ? '/run/nodelet/trace.sock' : paths.traceSocket),
-    cgroupRoot: state === undefined ? '/' : paths.cgroupRoot,
-    agentKubeconfig: options.agentKubeconfig ?? (state === undefined ? undefined : paths.kubeconfigs.agent),
-    agentConfig: state === undefined ? undefined : paths.kubeletConfig,
-    networkNamespace: options.networkNamespace,
-  };
+  });
+  if (state?.nodes !== undefined) {
+    return state.nodes.list.map(({ name }) => {
+      const node = nodePaths(paths, name);
+      return {
+        name,
+        ...criOf(`unix://${runtimeSocket(node, state)}`),
+        ...partsOf(node),
+        networkNamespace: netnsFile(node),
+      };
+    });
+  }
+  const preset = state === undefined ? (DEFAULT_ENDPOINTS[0] ?? '') : `unix://${runtimeSocket(paths, state)}`;
+  const parts = state === undefined ? UNKNOWN_PARTS : partsOf(paths);
+  return [
+    {
+      name: options.nodeName ?? state?.nodeName ?? hostname().toLowerCase(),
+      ...criOf(options.runtimeEndpoint ?? preset),
+      ...parts,
+      traceSocket: options.traceSocket ?? parts.traceSocket,
+      agentKubeconfig: options.agentKubeconfig ?? parts.agentKubeconfig,
+      networkNamespace: options.networkNamespace,
+    },
+  ];
+}
+
+type Parts = Pick<LocalNode, 'traceSocket' | 'cgroupRoot' | 'agentKubeconfig' | 'agentConfig'>;
+
+/** Of an agent that is no lab's. */
+const UNKNOWN_PARTS: Parts = {
+  traceSocket: '/run/nodelet/trace.sock',
+  cgroupRoot: '/',
+  agentKubeconfig: undefined,
+  agentConfig: undefined,
+};
+
+function partsOf({ traceSocket, cgroupRoot, kubeconfigs, kubeletConfig }: LabPaths): Parts {
+  return { traceSocket, cgroupRoot, agentKubeconfig: kubeconfigs.agent, agentConfig: kubeletConfig };
 }
 
 async function open(options: ExplainOptions): Promise<Opened> {
   const access = await loadKubeconfig(options.kubeconfig ?? labPaths(options.root).kubeconfig);
   const client = new ApiClient(access, { tracer: new Tracer(), clock: systemClock, userAgent: 'nodelet-explain' });
   const isRoot = process.getuid?.() === 0;
-  const local = isRoot ? await openLocal(options) : undefined;
+  const locals = isRoot ? await openLocals(options) : [];
   return {
     client,
     now: systemClock.now,
-    local,
+    locals,
     notLocal: 'only root can read them',
     from: options.from,
     namespace: access.namespace ?? 'default',
     close: () => {
       client.close();
-      local?.cri.close();
+      for (const { cri } of locals) cri.close();
     },
   };
 }

@@ -9,6 +9,11 @@ export function selectorOf({ service }: ServiceFacts): readonly (readonly [strin
   return Object.entries(service.spec?.selector ?? {});
 }
 
+/** The node whose proxy and network were looked into. */
+export function thisNode({ node }: Pick<ServiceFacts, 'node'>): string {
+  return node === undefined ? 'this node' : `node ${node}`;
+}
+
 export function selectorText(facts: ServiceFacts): string {
   return selectorOf(facts)
     .map(([key, value]) => `${key}=${value}`)

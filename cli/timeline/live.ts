@@ -60,6 +60,12 @@ export async function readObject(
   }
 }
 
+/** The node that the pod is bound to; undefined where it is on none, or cannot be read. */
+export async function nodeOf(kubeconfig: string, name: ObjectName): Promise<string | undefined> {
+  const [version] = (await readObject(kubeconfig, name)).objects;
+  return version?.object.spec.nodeName;
+}
+
 /** Watches the pod, which need not exist yet, until it is Ready or `signal` aborts; every version with its time. */
 async function watchUntilReady(
   client: ApiClient,

@@ -8,7 +8,7 @@ import { kubeconfigOf, type TraceSource, traceSocket } from '../lab/trace-source
 import { parseObjectName } from '../object-name.ts';
 import { buildTimeline, spansOf } from './build.ts';
 import { compareTimelines } from './compare.ts';
-import { followUntilReady, readHistory, readObject } from './live.ts';
+import { followUntilReady, nodeOf, readHistory, readObject } from './live.ts';
 import type { Evidence, Timeline } from './model.ts';
 import { EvidenceReader, recordingLines } from './recording.ts';
 import { shownWindow } from './window.ts';
@@ -73,8 +73,11 @@ export async function readEvidence(path: string): Promise<Evidence> {
 export type Note = (text: string) => void;
 
 async function liveEvidence(flags: TimelineFlags, note: Note, signal: AbortSignal): Promise<Evidence> {
-  const socket = traceSocket(flags);
   const kubeconfig = kubeconfigOf(flags, flags.kubeconfig);
+  const socket = await traceSocket(flags, async () => {
+    if (flags.pod === undefined || kubeconfig === undefined) return undefined;
+    return await nodeOf(kubeconfig, parseObjectName(flags.pod));
+  });
   if (flags.follow === true) {
     if (flags.pod === undefined) throw new UserError('--follow needs --pod: it ends when that pod is Ready');
     if (kubeconfig === undefined)

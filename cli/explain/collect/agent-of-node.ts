@@ -4,15 +4,16 @@
 import { access as accessFile, readFile } from 'node:fs/promises';
 import { connect } from 'node:tls';
 import { parse } from 'yaml';
-import { loadKubeconfig } from '../../../client/kubeconfig.ts';
+import { type ClusterAccess, loadKubeconfig } from '../../../client/kubeconfig.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import type { Node } from '../../../client/types.ts';
 import { errnoOf, errorMessage, isErrno, UserError } from '../../../lib/errors.ts';
 import { listProcesses, type ProcessEntry } from '../../../lib/processes.ts';
 import { agentProcess, flagOf } from '../agent-process.ts';
 import { certificateFact, certificatesIn } from '../certificates.ts';
-import type { AgentFacts, CertificateFact, KubeletApiFact } from '../facts.ts';
+import type { AgentFacts, CertificateFact, KubeletApiFact, ServerAttempt } from '../facts.ts';
 import { callServer } from './api-server.ts';
+import { probeIn } from './probe-in.ts';
 import type { Gaps, LocalNode, Sources } from './source.ts';
 
 /** Where kubeadm puts a kubelet's files. */
@@ -67,9 +68,10 @@ export async function findAgent(local: LocalNode, gaps: Gaps): Promise<AgentFile
 
 /** Reads the kubeconfig as the agent does, and makes the request that the agent makes most: for its own Node. */
 export async function collectAgent(
-  { now }: Sources,
+  sources: Sources,
+  gaps: Gaps,
   { process, kubeconfig }: AgentFiles,
-  nodeName: string,
+  { name: nodeName, networkNamespace }: Pick<LocalNode, 'name' | 'networkNamespace'>,
 ): Promise<AgentFacts> {
   const own = {
     kubeconfig,
@@ -82,7 +84,8 @@ export async function collectAgent(
     const access = await loadKubeconfig(kubeconfig);
     const authorities = access.ca === undefined ? undefined : certificatesIn(access.ca);
     const certificate = certificateFact(kubeconfig, certificatesIn(access.clientCert ?? ''), authorities);
-    const { attempt } = await callServer(access, resourcePath('v1', 'nodes', { name: nodeName }), now);
+    const path = resourcePath('v1', 'nodes', { name: nodeName });
+    const attempt = await attemptFrom(access, path, sources, gaps, networkNamespace);
     return { ...own, certificate, attempt };
   } catch (error) {
     if (error instanceof UserError) return { ...own, problem: error.message };
@@ -90,6 +93,27 @@ export async function collectAgent(
     if (errnoOf(error)?.startsWith('ERR_OSSL') === true) return { ...own, problem: errorMessage(error) };
     throw error;
   }
+}
+
+/** The agent's request as it ends in the node's own network; undefined, and a gap, where that network is not there: the node is off. */
+async function attemptFrom(
+  access: ClusterAccess,
+  path: string,
+  { now }: Sources,
+  gaps: Gaps,
+  networkNamespace: string | undefined,
+): Promise<ServerAttempt | undefined> {
+  if (networkNamespace === undefined) return (await callServer(access, path, now)).attempt;
+  const { server } = access;
+  const { hostname: address, port } = new URL(server);
+  const probed = await probeIn(networkNamespace, { connects: [{ address, port: Number(port) }], questions: [] });
+  if (probed.failure !== undefined) {
+    gaps.add('the agent’s way to the API server', probed.failure);
+    return undefined;
+  }
+  const tried = probed.result.connects[0];
+  if (tried === undefined || tried.isOpen) return (await callServer(access, path, now)).attempt;
+  return { server, request: `GET ${path}`, step: 'tcp', answer: tried.answer, status: undefined };
 }
 
 /** The certificate that the agent's server shows, with any issuer. */

@@ -11,11 +11,11 @@ import { callServer } from './api-server.ts';
 import { collectEvents } from './events.ts';
 import { leasePath } from './pod.ts';
 import { collectRuntime } from './runtime.ts';
-import { found, Gaps, type Sources } from './source.ts';
+import { elsewhere, found, Gaps, localNode, type Sources } from './source.ts';
 
 /** Rejects with UserError when there is no such node. */
 export async function collectNode(sources: Sources, name: string): Promise<NodeFacts> {
-  const { client, local } = sources;
+  const { client } = sources;
   const gaps = new Gaps();
   const lookup = await gaps.lookup('node', () => client.get<Node>(resourcePath('v1', 'nodes', { name })));
   if (lookup.state === 'unknown') throw new UserError(`the node cannot be read: ${lookup.why}`);
@@ -24,16 +24,16 @@ export async function collectNode(sources: Sources, name: string): Promise<NodeF
     const names = items.map(({ metadata }) => metadata.name);
     throw absent('node', '', name, names);
   }
-  const here = local?.name === name ? local : undefined;
-  if (here === undefined) {
-    const why = local === undefined ? sources.notLocal : `this machine is node ${local.name}`;
-    gaps.add('the container runtime, the agent’s process and its files', why);
-  }
+  const here = localNode(sources, name);
+  if (here === undefined) gaps.add('the container runtime, the agent’s process and its files', elsewhere(sources));
   const query = { fieldSelector: `spec.nodeName=${name}` };
   const agent = async (): Promise<Pick<NodeFacts, 'agent' | 'servingProblem'>> => {
     const files = here === undefined ? undefined : await findAgent(here, gaps);
-    if (files === undefined) return { agent: undefined, servingProblem: undefined };
-    const [facts, problem] = await Promise.all([collectAgent(sources, files, name), servingProblem(files.config)]);
+    if (here === undefined || files === undefined) return { agent: undefined, servingProblem: undefined };
+    const [facts, problem] = await Promise.all([
+      collectAgent(sources, gaps, files, here),
+      servingProblem(files.config),
+    ]);
     return { agent: facts, servingProblem: problem };
   };
   const [events, lease, pods, runtime, { clock }, kubeletApi, own] = await Promise.all([

@@ -13,7 +13,7 @@ import { collectEvents } from './events.ts';
 import { collectMachine, collectProcesses } from './machine.ts';
 import { collectReferences } from './references.ts';
 import { collectRuntime } from './runtime.ts';
-import { found, Gaps, type Sources } from './source.ts';
+import { elsewhere, found, Gaps, type LocalNode, localNode, type Sources } from './source.ts';
 import { collectTrace, type TraceFacts } from './spans.ts';
 
 const LOG_LINES = 5;
@@ -70,12 +70,13 @@ function waitsForImage({ spec, status }: Pod): boolean {
 }
 
 async function collectLocal(sources: Sources, gaps: Gaps, pod: Pod): Promise<Local> {
-  const { local } = sources;
   const node = pod.spec.nodeName ?? '';
+  const local = localNode(sources, node);
   const nothing = { runtime: undefined, downloads: [], machine: undefined, ...NO_TRACE };
   if (node === '') return nothing;
-  if (local === undefined || local.name !== node) {
-    const why = local === undefined ? sources.notLocal : `the pod is on node ${node}, this machine is ${local.name}`;
+  if (local === undefined) {
+    const here = elsewhere(sources);
+    const why = sources.locals.length === 0 ? here : `the pod is on node ${node}, ${here}`;
     gaps.add('the container runtime, the kernel and the agent’s trace', why);
     return nothing;
   }
@@ -96,12 +97,12 @@ async function collectLocal(sources: Sources, gaps: Gaps, pod: Pod): Promise<Loc
 
 /** A pod that is not at the API server and still has a sandbox here that is ready; undefined where there is none. */
 async function collectGone(
-  { local, now }: Sources,
+  { now }: Sources,
+  local: LocalNode,
   gaps: Gaps,
   namespace: string,
   name: string,
 ): Promise<GonePodFacts | undefined> {
-  if (local === undefined) return undefined;
   const labels = { 'io.kubernetes.pod.namespace': namespace, 'io.kubernetes.pod.name': name };
   const runtime = await collectRuntime(local, labels);
   const uid = runtime.sandboxes.find(({ ready }) => ready)?.uid;
@@ -120,8 +121,10 @@ export async function collectPod(sources: Sources, namespace: string, name: stri
   const gaps = new Gaps();
   const lookup = await gaps.lookup('pod', () => client.get<Pod>(resourcePath('v1', 'pods', { namespace, name })));
   if (lookup.state === 'absent') {
-    const gone = await collectGone(sources, gaps, namespace, name);
-    if (gone !== undefined) return gone;
+    for (const local of sources.locals) {
+      const gone = await collectGone(sources, local, gaps, namespace, name);
+      if (gone !== undefined) return gone;
+    }
     throw await noSuchPod(sources, gaps, namespace, name);
   }
   if (lookup.state === 'unknown') throw new UserError(`the pod cannot be read: ${lookup.why}`);

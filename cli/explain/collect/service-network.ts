@@ -3,7 +3,6 @@
 
 import { constants } from 'node:fs';
 import { open, readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import type { EndpointSlice } from 'kubernetes-types/discovery/v1';
 import { parseResolvConf, type ResolvConf } from '../../../agent/runtime/config/dns.ts';
 import { resourcePath } from '../../../client/paths.ts';
@@ -15,6 +14,7 @@ import { type DnsQuestion, type ProbeRequest, type ProbeResult, probeNetwork } f
 import { iptablesProxy, nftablesProxy } from '../proxy-rules.ts';
 import { clusterDomain, dnsEndpoints, familyOf, serverAt, serviceName, serviceOf } from '../service-dns.ts';
 import { findAgent } from './agent-of-node.ts';
+import { probeIn } from './probe-in.ts';
 import type { Gaps, LocalNode, Sources } from './source.ts';
 
 /** For giving up on a program only. ms */
@@ -25,7 +25,6 @@ const MAX_RESOLV_CONF = 64 * 1024;
 const MAX_CONNECTS = 6;
 const MAX_SERVERS = 3;
 const HIGHEST_PORT = 65_535;
-const PROGRAM = fileURLToPath(new URL('../network-probe-program.ts', import.meta.url));
 
 /** A pod of this machine, with one of its processes. */
 export interface LocalPod {
@@ -72,14 +71,10 @@ async function probeFrom(namespace: string | undefined, gaps: Gaps, request: Pro
   const nothing = { connects: [], answers: [] };
   if (request.connects.length === 0 && request.questions.length === 0) return nothing;
   if (namespace === undefined) return await probeNetwork(request);
-  const args = [`--net=${namespace}`, process.execPath, '--disable-warning=ExperimentalWarning', PROGRAM];
-  const { code, stdout, stderr } = await exec('nsenter', args, {
-    stdin: JSON.stringify(request),
-    timeoutMs: PROGRAM_MS,
-  });
-  if (code === 0) return JSON.parse(stdout);
+  const probed = await probeIn(namespace, request);
+  if (probed.failure === undefined) return probed.result;
   // The pod has ended meanwhile, or there is no such namespace.
-  gaps.add('connections and DNS', `${namespace} cannot be entered: ${stderr.trim().split('\n')[0]}`);
+  gaps.add('connections and DNS', probed.failure);
   return nothing;
 }
 

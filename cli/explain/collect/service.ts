@@ -18,7 +18,7 @@ import { absent } from './absent.ts';
 import { collectEvents } from './events.ts';
 import { cgroupOf } from './machine.ts';
 import { collectProxy, collectReached, type LocalPod } from './service-network.ts';
-import { found, Gaps, type LocalNode, type Sources } from './source.ts';
+import { found, Gaps, localNode, type Sources } from './source.ts';
 
 /** A pod's processes share a network namespace: that of the first one is read. */
 async function firstProcess(cgroup: string): Promise<string | undefined> {
@@ -31,7 +31,9 @@ async function firstProcess(cgroup: string): Promise<string | undefined> {
   return undefined;
 }
 
-async function processOf(local: LocalNode, pod: Pod): Promise<string | undefined> {
+async function processOf(sources: Sources, pod: Pod): Promise<string | undefined> {
+  const local = localNode(sources, pod.spec.nodeName);
+  if (local === undefined) return undefined;
   try {
     const cgroup = await cgroupOf(pod, local.cgroupRoot);
     return cgroup === undefined ? undefined : await firstProcess(cgroup);
@@ -42,8 +44,8 @@ async function processOf(local: LocalNode, pod: Pod): Promise<string | undefined
   }
 }
 
-async function listeningOf(local: LocalNode, pod: Pod): Promise<Listening | undefined> {
-  const pid = await processOf(local, pod);
+async function listeningOf(sources: Sources, pod: Pod): Promise<Listening | undefined> {
+  const pid = await processOf(sources, pod);
   if (pid === undefined) return undefined;
   try {
     const tables = ['tcp', 'tcp6', 'udp', 'udp6'].map(async (name) => {
@@ -60,7 +62,7 @@ async function listeningOf(local: LocalNode, pod: Pod): Promise<Listening | unde
 
 /** Rejects with UserError when there is no such Service. */
 export async function collectService(sources: Sources, namespace: string, name: string): Promise<ServiceFacts> {
-  const { client, local } = sources;
+  const { client, locals } = sources;
   const gaps = new Gaps();
   const at = { namespace };
   const lookup = await gaps.lookup('service', () =>
@@ -97,19 +99,17 @@ export async function collectService(sources: Sources, namespace: string, name: 
   const selected = pods.filter(
     ({ metadata }) => selectsAny && matchesLabelSelector({ matchLabels }, metadata.labels ?? {}),
   );
-  const here = selected.filter((pod) => local !== undefined && pod.spec.nodeName === local.name);
-  const elsewhere = selected.length - here.length;
-  if (elsewhere > 0) {
-    const why = local === undefined ? sources.notLocal : `${elsewhere} of its pods are not on this machine`;
+  const here = selected.filter(({ spec }) => localNode(sources, spec.nodeName) !== undefined);
+  const others = selected.length - here.length;
+  if (others > 0) {
+    const why = locals.length === 0 ? sources.notLocal : `${others} of its pods are not on this machine`;
     gaps.add('what listens in the pods', why);
   }
-  const listening = await Promise.all(here.map((pod) => (local === undefined ? undefined : listeningOf(local, pod))));
+  const listening = await Promise.all(here.map((pod) => listeningOf(sources, pod)));
   const hasEndpoints = selected.some(isPodReady) || slices.some(({ endpoints }) => (endpoints ?? []).length > 0);
   const network =
-    local === undefined
-      ? NOWHERE
-      : await collectNetwork(sources, local, gaps, service, { pods, selected, hasEndpoints });
-  if (local === undefined) gaps.add('the node’s proxy, connections and DNS', sources.notLocal);
+    locals.length === 0 ? NOWHERE : await collectNetwork(sources, gaps, service, { pods, selected, hasEndpoints });
+  if (locals.length === 0) gaps.add('the node’s proxy, connections and DNS', sources.notLocal);
   return {
     kind: 'service',
     now: sources.now(),
@@ -124,10 +124,10 @@ export async function collectService(sources: Sources, namespace: string, name: 
   };
 }
 
-type Network = Pick<ServiceFacts, 'vantage' | 'proxy' | 'connects' | 'unusedPort' | 'dns'>;
+type Network = Pick<ServiceFacts, 'vantage' | 'node' | 'proxy' | 'connects' | 'unusedPort' | 'dns'>;
 
 const UNTRIED = { connects: [], unusedPort: undefined, dns: undefined };
-const NOWHERE: Network = { vantage: undefined, proxy: undefined, ...UNTRIED };
+const NOWHERE: Network = { vantage: undefined, node: undefined, proxy: undefined, ...UNTRIED };
 
 interface Around {
   readonly pods: readonly Pod[];
@@ -138,12 +138,14 @@ interface Around {
 
 async function collectNetwork(
   sources: Sources,
-  local: LocalNode,
   gaps: Gaps,
   service: Service,
   { pods, selected, hasEndpoints }: Around,
 ): Promise<Network> {
-  const from = await vantageOf(sources, local, gaps, service, { pods, selected, hasEndpoints });
+  const from = await vantageOf(sources, gaps, service, { pods, selected, hasEndpoints });
+  // The rules are those of the node that the connections start from.
+  const local = localNode(sources, from?.pod.spec.nodeName) ?? sources.locals[0];
+  if (local === undefined) return NOWHERE;
   const [proxy, reached, vantage] = await Promise.all([
     gaps.attempt('the rules of the node’s proxy', undefined, () => collectProxy(local, gaps, familyOf(service))),
     gaps.attempt('connections and DNS', UNTRIED, () =>
@@ -151,7 +153,7 @@ async function collectNetwork(
     ),
     from === undefined ? undefined : withNamespace(sources, gaps, from),
   ]);
-  return { vantage, proxy, ...reached };
+  return { vantage, node: sources.locals.length > 1 ? local.name : undefined, proxy, ...reached };
 }
 
 async function withNamespace({ client }: Sources, gaps: Gaps, { pod }: LocalPod): Promise<Vantage> {
@@ -165,7 +167,6 @@ async function withNamespace({ client }: Sources, gaps: Gaps, { pod }: LocalPod)
 /** The pod that is named, or one of the namespace that runs here: rather a client than one of the Service's own. */
 async function vantageOf(
   sources: Sources,
-  local: LocalNode,
   gaps: Gaps,
   service: Service,
   { pods, selected }: Around,
@@ -173,20 +174,18 @@ async function vantageOf(
   const { from } = sources;
   if (from !== undefined) {
     const pod = await namedPod(sources, gaps, service.metadata.namespace ?? 'default', from);
-    const pid = pod.spec.nodeName === local.name ? await processOf(local, pod) : undefined;
+    const pid = await processOf(sources, pod);
     if (pid === undefined) throw new UserError(`--from ${from}: no process of the pod runs on this machine`);
     return { pod, pid };
   }
-  const usable = pods.filter(
-    ({ spec, status }) => spec.nodeName === local.name && spec.hostNetwork !== true && status?.phase === 'Running',
-  );
+  const usable = pods.filter(({ spec, status }) => spec.hostNetwork !== true && status?.phase === 'Running');
   const names = new Set(selected.map(({ metadata }) => metadata.name));
   const sorted = [
     ...usable.filter(({ metadata }) => !names.has(metadata.name)),
     ...usable.filter(({ metadata }) => names.has(metadata.name)),
   ];
   for (const pod of sorted) {
-    const pid = await processOf(local, pod);
+    const pid = await processOf(sources, pod);
     if (pid !== undefined) return { pod, pid };
   }
   return undefined;

@@ -9,7 +9,7 @@ import type { EpochMs } from '../../../lib/clock.ts';
 import { errnoOf, errorMessage } from '../../../lib/errors.ts';
 import type { Gap, Lookup } from '../facts.ts';
 
-/** This machine, where it is a node of the cluster. */
+/** This machine, where it is a node of the cluster; or one of a lab's nodes on it. */
 export interface LocalNode {
   /** Name of its Node. */
   readonly name: string;
@@ -31,11 +31,23 @@ export interface LocalNode {
 export interface Sources {
   readonly client: ApiClient;
   readonly now: () => EpochMs;
-  readonly local: LocalNode | undefined;
-  /** Why `local` is undefined. */
+  /** The nodes that this machine is: one, or those of a lab with several; none where they may not be read. */
+  readonly locals: readonly LocalNode[];
+  /** Why there are none. */
   readonly notLocal: string;
   /** The pod from which a Service is looked for; undefined: any of its namespace on this machine. */
   readonly from?: string | undefined;
+}
+
+/** The node of that name, where it is on this machine. */
+export function localNode({ locals }: Pick<Sources, 'locals'>, name: string | undefined): LocalNode | undefined {
+  return locals.find((local) => local.name === name);
+}
+
+/** Why a node is not among the local ones: "this machine is n1". */
+export function elsewhere({ locals, notLocal }: Pick<Sources, 'locals' | 'notLocal'>): string {
+  if (locals.length === 0) return notLocal;
+  return `this machine is ${locals.map(({ name }) => name).join(', ')}`;
 }
 
 function isOutside(error: unknown): boolean {

@@ -3,7 +3,15 @@
 
 import type { ConnectFact, ProxyFacts, ServiceFacts } from '../facts.ts';
 import type { Cause, Command, Finding, Rule } from '../finding.ts';
-import { clusterAddresses, opensAnyPort, readyEndpoints, readyPods, targetPort, vantageName } from '../service-view.ts';
+import {
+  clusterAddresses,
+  opensAnyPort,
+  readyEndpoints,
+  readyPods,
+  targetPort,
+  thisNode,
+  vantageName,
+} from '../service-view.ts';
 import { list, plural } from '../words.ts';
 
 const TABLES: Readonly<Record<ProxyFacts['kind'], string>> = {
@@ -69,7 +77,12 @@ function finding(facts: ServiceFacts, door: Door, verdict: string, link: string,
       ...attempt(facts, door),
       {
         text: link,
-        call: { name: 'list rules', to: 'the kernel of this node', with: `${protocol} ${address}:${port}`, answer },
+        call: {
+          name: 'list rules',
+          to: `the kernel of ${thisNode(facts)}`,
+          with: `${protocol} ${address}:${port}`,
+          answer,
+        },
       },
     ],
     commands: [
@@ -87,7 +100,7 @@ function finding(facts: ServiceFacts, door: Door, verdict: string, link: string,
 /** The verdict where nothing but the proxy is missing: what would answer behind it is part of the sentence. */
 function withoutProxy(facts: ServiceFacts, address: string): string {
   const pods = readyPods(facts).length;
-  const missing = `no service proxy (kube-proxy) runs on this node, so its address ${address} leads nowhere`;
+  const missing = `no service proxy (kube-proxy) runs on ${thisNode(facts)}, so its address ${address} leads nowhere`;
   if (pods === 0) return `${missing}, though it has ${plural(readyEndpoints(facts).length, 'ready endpoint')}`;
   const checked = facts.listening.length >= pods ? `, and ${pods === 1 ? 'listens' : 'they listen'} on its ports` : '';
   return `${missing}; all else is right: ${plural(pods, 'pod')} ${pods === 1 ? 'is' : 'are'} ready${checked}`;
@@ -128,18 +141,18 @@ function faultOf(facts: ServiceFacts, proxy: ProxyFacts, door: Door): Finding | 
   if (proxy.kind === 'ipvs') return undefined;
   const rule = proxy.rules.find((each) => each.address === address && each.port === port && each.protocol === protocol);
   if (rule === undefined) {
-    const verdict = `the proxy of this node has no rule for ${protocol} ${address}:${port}`;
+    const verdict = `the proxy of ${thisNode(facts)} has no rule for ${protocol} ${address}:${port}`;
     return finding(facts, door, verdict, `rules for Services are in ${table}`, 'no rule has this address and port');
   }
   if (rule.to.length === 0) {
-    const verdict = `the proxy of this node refuses ${protocol} ${address}:${port}: its rule has no endpoints`;
+    const verdict = `the proxy of ${thisNode(facts)} refuses ${protocol} ${address}:${port}: its rule has no endpoints`;
     return finding(facts, door, verdict, `the rule is older than the endpoints, or cannot be followed`, 'no endpoints');
   }
   const stale = rule.to.filter(
     (to) => !endpoints.some((each) => to.startsWith(`${each}:`) || to.startsWith(`[${each}]:`)),
   );
   if (stale.length === 0 || endpoints.length === 0 || connect === undefined) return undefined;
-  const verdict = `the proxy of this node leads ${protocol} ${address}:${port} to ${list(stale.slice(0, 4))}, which is no endpoint of it any more`;
+  const verdict = `the proxy of ${thisNode(facts)} leads ${protocol} ${address}:${port} to ${list(stale.slice(0, 4))}, which is no endpoint of it any more`;
   return finding(
     facts,
     door,

@@ -2,18 +2,18 @@
 
 import type { ServiceFacts } from '../facts.ts';
 import type { Cause, Rule } from '../finding.ts';
-import { clusterAddresses, opensAnyPort, readyEndpoints, readyPods, selectedPods } from '../service-view.ts';
+import { clusterAddresses, opensAnyPort, readyEndpoints, readyPods, selectedPods, thisNode } from '../service-view.ts';
 import { plural } from '../words.ts';
 
 /** No proxy was found, and connections open all the same. */
-const UNEXPLAINED: Cause = {
-  text: 'this node has no rules of a proxy, and connections to the Service’s address open: something else takes them, such as eBPF or a transparent proxy of the network',
-};
+const unexplained = (facts: ServiceFacts): Cause => ({
+  text: `${thisNode(facts)} has no rules of a proxy, and connections to the Service’s address open: something else takes them, such as eBPF or a transparent proxy of the network`,
+});
 
 /** Only TCP shows whether something takes connections. */
-const UNTRIED: Cause = {
-  text: 'no service proxy (kube-proxy) runs on this node, so its address leads nowhere from here, unless something else takes it, such as eBPF: without a TCP port that cannot be tried',
-};
+const untried = (facts: ServiceFacts): Cause => ({
+  text: `no service proxy (kube-proxy) runs on ${thisNode(facts)}, so its address leads nowhere from there, unless something else takes it, such as eBPF: without a TCP port that cannot be tried`,
+});
 
 export const serviceReady: Rule<ServiceFacts> = {
   name: 'service-ready',
@@ -33,8 +33,8 @@ export const serviceReady: Rule<ServiceFacts> = {
       state: 'ready',
       verdict: `${plural(Math.max(count, endpoints), what)}${some} can answer${checked}`,
       chain: [
-        ...(isUnexplained ? [UNEXPLAINED] : []),
-        ...(isUntried ? [UNTRIED] : []),
+        ...(isUnexplained ? [unexplained(facts)] : []),
+        ...(isUntried ? [untried(facts)] : []),
         ...(unpublished
           ? [
               {

@@ -11,6 +11,7 @@ const env = (source: object): object => ({ env: [{ name: 'WANTED', valueFrom: so
 const mounts = { volumeMounts: [{ name: 'data', mountPath: '/data' }] };
 const volume = (source: object): object => ({ volumes: [{ name: 'data', ...source }] });
 
+const scarcePort = { ports: [{ containerPort: 28_472, hostPort: 28_472 }] };
 const hostPort = { ports: [{ containerPort: 80, hostPort: 28_471 }] };
 
 /** Pods that no node takes, and one that has what another one wants. */
@@ -151,8 +152,13 @@ export const ended = (nodeName: string): readonly object[] => [
 ];
 
 /** Only SIGKILL ends it. */
-const deaf = (name: string): object =>
-  bare(name, 'trap "" TERM; while :; do sleep 1000 & wait $!; done', { terminationGracePeriodSeconds: 3600 });
+const deaf = (name: string, container: object = {}): object =>
+  bare(
+    name,
+    'trap "" TERM; while :; do sleep 1000 & wait $!; done',
+    { terminationGracePeriodSeconds: 3600 },
+    container,
+  );
 
 /** Pods to delete: they take their time. */
 export const stubborn: readonly object[] = [
@@ -167,7 +173,7 @@ export const stubborn: readonly object[] = [
     { volumeMounts: [{ name: 'cache', mountPath: '/cache' }] },
   ),
   deaf('ignores-term'),
-  deaf('outranked'),
+  deaf('outranked', scarcePort),
   bare(
     'pre-stop',
     FOREVER,
@@ -177,6 +183,15 @@ export const stubborn: readonly object[] = [
     },
   ),
 ];
+
+/** It takes the port of "outranked". */
+export const highClass = {
+  apiVersion: 'scheduling.k8s.io/v1',
+  kind: 'PriorityClass',
+  metadata: { name: 'explain-high' },
+  value: 1000,
+};
+export const outranker = bare('outranker', FOREVER, { priorityClassName: highClass.metadata.name }, scarcePort);
 
 export const healthy = bare('healthy', FOREVER);
 

@@ -281,24 +281,25 @@ test('a pod that is deleted: a hook, a process that ignores TERM, a finalizer', 
   await Promise.all([remove('pre-stop', 1), remove('ignores-term', 1)]);
 });
 
-test('a pod that a scheduler preempts: what kube-scheduler writes before it deletes it', async () => {
+test('a pod that the scheduler preempts, and the pod that it makes room for', async () => {
   await podWhen(lab, 'outranked', 'running', (pod) => pod.status?.phase === 'Running');
-  const preempted = {
-    type: 'DisruptionTarget',
-    status: 'True',
-    reason: 'PreemptionByScheduler',
-    message: 'default-scheduler: preempting to accommodate a higher priority pod',
-    lastTransitionTime: new Date().toISOString(),
-  };
-  const path = resourcePath('v1', 'pods', { namespace: lab.namespace, name: 'outranked' });
-  await lab.client.patch(`${path}/status`, { status: { conditions: [preempted] } }, 'strategic');
-  await remove('outranked');
-  const answer = await verdictOf('outranked', 'terminating', /process \d+ ignores SIGTERM/);
-  expect(answer.chain).toContainEqual({
-    text: 'the scheduler needs its room for a pod of higher priority (preempted): default-scheduler: preempting to accommodate a higher priority pod',
-    at: expect.any(String),
-  });
-  await remove('outranked', 1);
+  const classes = resourcePath('scheduling.k8s.io/v1', 'priorityclasses');
+  await lab.client.create(classes, broken.highClass);
+  try {
+    await apply(lab, broken.outranker);
+    const answer = await verdictOf('outranked', 'terminating', /process \d+ ignores SIGTERM/);
+    expect(answer.chain).toContainEqual({
+      text: 'the scheduler needs its room for a pod of higher priority (preempted): default-scheduler: preempting to accommodate a higher priority pod',
+      at: expect.any(String),
+    });
+    // The port is taken until the other has ended.
+    expect((await verdictOf('outranker', 'no-node-fits')).verdict).toMatch(/no node .* takes it: .*port/);
+    await remove('outranked', 1);
+    await podWhen(lab, 'outranker', 'running', (pod) => pod.status?.phase === 'Running');
+  } finally {
+    await remove('outranker', 1);
+    await lab.client.delete(`${classes}/${broken.highClass.metadata.name}`);
+  }
 });
 
 test('a RuntimeClass that goes while a pod waits for its handler', async () => {
@@ -445,10 +446,7 @@ test('a CNI plugin that is not there, and a range without a free address, in the
     await write({ type: 'host-local', dataDir: lab.paths.cni.leaseDir, ranges: [[range]] });
     await apply(lab, shellPod('addressless', FOREVER));
     const full = await verdictOf('addressless', 'sandbox-failed', /the network has no free address left for it/);
-    expect(full.chain.at(-1)?.call).toMatchObject({
-      name: 'RunPodSandbox',
-      answer: expect.stringMatching(/no IP addresses available/),
-    });
+    expect(full.chain.at(-1)?.call?.answer).toMatch(/no IP addresses available/);
   } finally {
     await rm(file);
   }

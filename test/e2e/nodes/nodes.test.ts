@@ -39,6 +39,7 @@ beforeAll(async () => {
     nodes: { count: 2, zones: ['a', 'b'], serviceRange: SERVICES },
     proxy: 'iptables',
     dns: true,
+    netpol: true,
     // A lease is renewed each second.
     kubeletConfiguration: { nodeLeaseDurationSeconds: 4 },
     controlplaneFlags: ['--node-monitor-grace-period', '4s'],
@@ -49,6 +50,13 @@ beforeAll(async () => {
 afterAll(async () => lab?.stop());
 
 const nodelet = (...args: string[]): Promise<string> => execOk(NODELET, ['node', ...args, '--root', lab.root]);
+/** The rule and the sentence of `nodelet explain`, whatever it exits with. */
+const explained = async (...args: string[]): Promise<string> => {
+  const { stdout, stderr } = await exec(NODELET, ['explain', ...args, '--root', lab.root, '-o', 'json']);
+  if (stdout === '') throw new Error(stderr);
+  const { rule, verdict }: { rule: string; verdict: string } = JSON.parse(stdout);
+  return `${rule}: ${verdict}`;
+};
 const on = (node: string, name: string, script = SERVER): object => {
   const pod = shellPod(name, script, { nodeSelector: { 'kubernetes.io/hostname': node } }) as { metadata: object };
   return { ...pod, metadata: { ...pod.metadata, labels: { app: 'web' } } };
@@ -75,7 +83,7 @@ test('the commands of docs/lab.md work as they are written', async () => {
   const script = blocks
     .join('')
     .replaceAll('/var/lib/nodelet', lab.root)
-    .replace(/bin\/nodelet node (\w+)/g, `bin/nodelet node $1 --root ${lab.root}`);
+    .replace(/bin\/nodelet (node \w+|explain)/g, `bin/nodelet $1 --root ${lab.root}`);
   const { code, stdout, stderr } = await exec('bash', ['-euo', 'pipefail', '-c', script], {
     cwd: TREE,
     timeoutMs: 200_000,
@@ -150,6 +158,29 @@ test('a Service spans the nodes: from a pod, and from the machine at its address
   for (const name of ['node-1', 'node-2']) await both(name, get(`http://${viewOf(name).address}:${port}/`));
 });
 
+test('explain sees every node from the machine: what listens in pods, the proxy’s rules, a policy that is enforced', async () => {
+  const service = (): Promise<string> => explained('service', 'default/web', '--from', 'two');
+  expect(await service()).toBe('service-ready: 2 ready pods can answer, and they listen on its ports');
+  expect(await explained('pod', 'default/two')).toMatch(/^ready: it is Ready/);
+  await apply(lab, {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name: 'closed' },
+    spec: { podSelector: { matchLabels: { app: 'web' } }, policyTypes: ['Ingress'] },
+  });
+  const denied = await eventually('the policy to be enforced', async () => {
+    const answer = await service();
+    return answer.startsWith('service-ready') ? undefined : answer;
+  });
+  await lab.kubectl('delete', 'networkpolicy', 'closed');
+  expect(denied).toMatch(/^service-policy: NetworkPolicy closed lets nothing in to TCP 8080 of pod (one|two)$/);
+  const timeline = ['timeline', '--root', lab.root, '--pod', 'default/two', '--format', 'text'];
+  expect(await execOk(NODELET, timeline)).toContain('RunPodSandbox');
+  await expect(execOk(NODELET, ['trace', '--root', lab.root])).rejects.toThrow(
+    'the lab has several nodes: give --node node-1 or --node node-2 or --node node-3',
+  );
+});
+
 test('a node that was added, killed and started is known to the others', async () => {
   await apply(lab, on('node-3', 'three'));
   await ready(lab, 'three');
@@ -175,6 +206,7 @@ test('a node that is cut off is NotReady, and Ready again with the same containe
       .map(({ effect }) => effect);
     return effects?.includes('NoExecute') === true ? true : undefined;
   });
+  expect(await explained('node', 'node-3')).toMatch(/^node-server: its agent cannot reach the API server .* \(TCP\): /);
   await expect(nodelet('start', 'node-3')).rejects.toThrow('node-3 is partitioned: it cannot be started');
   await nodelet('heal', 'node-3');
   await nodeIs('node-3', 'True');
@@ -216,6 +248,7 @@ test('of a node that is killed the pods are made again elsewhere, and it comes b
   await nodelet('kill', 'node-3');
   expect(await nodelet('list')).toMatch(/node-3 +killed/);
   await nodeIs('node-3', 'Unknown');
+  expect(await explained('node', 'node-3')).toMatch(/^node-silent: /);
   expect((await podOn('node-1')).metadata.uid).not.toBe(first.metadata.uid);
   await nodelet('start', 'node-3');
   await nodeIs('node-3', 'True');

@@ -65,6 +65,7 @@ export function serviceFacts(change: Partial<ServiceFacts> = {}): ServiceFacts {
     policies: [],
     listening: [{ pod: 'web', ports: [{ protocol: 'TCP', port: 8080, loopback: false }] }],
     vantage: undefined,
+    node: undefined,
     proxy: undefined,
     connects: [],
     unusedPort: undefined,
