@@ -11,6 +11,9 @@ exec 9<&0 </dev/null 2>&1
 set -u -o pipefail
 while IFS= read -r -d '' -u 9 block; do eval "$block"; printf '\\0%s\\0' "$?"; done`;
 
+/** Characters, of what a block that does not end has printed. */
+const MOST_SHOWN = 4_000;
+
 export interface BlockResult {
   readonly output: string;
   /** Of the last command; null when the shell ended, as \`set -e\` has it end. */
@@ -40,6 +43,11 @@ export class DrillShell {
     });
   }
 
+  /** It runs no more blocks. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
   /** Runs a block to its end. Rejects after `timeoutMs`, with what was printed so far. */
   async run(script: string, timeoutMs: number): Promise<BlockResult> {
     this.#child.stdin.write(`${script}\n\0`);
@@ -54,7 +62,9 @@ export class DrillShell {
       try {
         await once(this.#child, 'printed', { signal });
       } catch (error) {
-        throw new Error(`the block did not end in ${timeoutMs} ms; so far:\n${this.#output}`, { cause: error });
+        throw new Error(`the block did not end in ${timeoutMs} ms; so far:\n${this.#output.slice(-MOST_SHOWN)}`, {
+          cause: error,
+        });
       }
     }
   }
