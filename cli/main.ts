@@ -59,6 +59,7 @@ const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map([
   ],
   ['proxy', { load: async () => (await import('./commands/proxy.ts')).proxyCommand(), hidden: true }],
   ['netpol', { load: async () => (await import('./commands/netpol.ts')).netpolCommand(), hidden: true }],
+  ['registry', { load: async () => (await import('./commands/registry.ts')).registryCommand(), hidden: true }],
   ['dns', { load: async () => (await import('./commands/dns.ts')).dnsCommand(), hidden: true }],
 ]);
 

@@ -20,6 +20,7 @@ interface UpFlags {
   readonly runtime: 'containerd' | 'docker';
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   readonly images: 'auto' | 'build' | 'none';
+  readonly registryMirror?: string;
   readonly proxyMode: 'iptables' | 'nftables' | 'none';
   readonly without: readonly LabPart[];
   readonly nodes?: number;
@@ -63,6 +64,7 @@ export function labOptions({ proxyMode, without, nodes, zone, nodeMonitorGracePe
     ...(bindAddress === undefined ? {} : { bindAddress }),
     dns: !without.includes('dns'),
     netpol: !without.includes('netpol'),
+    registry: !without.includes('registry') && rest.registryMirror === undefined,
     ...(proxyMode === 'none' || without.includes('proxy') ? {} : { proxy: proxyMode }),
     ...(nodes === undefined ? {} : { nodes: { count: nodes, zones: zone } }),
     ...(nodeMonitorGracePeriod === undefined
@@ -129,6 +131,10 @@ export function upCommand(): Command {
       )
         .choices(['auto', 'build', 'none'])
         .default('auto'),
+    )
+    .option(
+      '--registry-mirror <url>',
+      'where images of the usual registries are pulled from, in place of the lab’s own registry',
     )
     .addOption(
       new Option('--proxy-mode <mode>', 'how Services are forwarded on this machine')

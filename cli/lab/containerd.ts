@@ -40,6 +40,7 @@ export interface ContainerdPaths {
   readonly state: string;
   readonly socket: string;
   readonly ttrpcSocket: string;
+  readonly registryConfigDir: string;
   readonly logFile: string;
   readonly pidFile: string;
 }
@@ -90,7 +91,7 @@ export type Snapshotter = 'overlayfs' | 'native';
 /** Writes config.toml for the containerd that is installed, and the directories it names. Returns its snapshotter. */
 export async function writeContainerdConfig(options: ContainerdOptions): Promise<Snapshotter> {
   const { paths } = options;
-  const registryConfigDir = join(dirname(paths.config), 'certs.d');
+  const { registryConfigDir } = paths;
   await mkdir(paths.root, { recursive: true, mode: 0o711 });
   await mkdir(paths.state, { recursive: true, mode: 0o711 });
   await mkdir(registryConfigDir, { recursive: true });

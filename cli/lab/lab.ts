@@ -24,6 +24,7 @@ import { clearEarlierDemo, leftoverLines } from './earlier.ts';
 import { type ServerAddress, serverAddress, serverUrl, writeIdentities } from './identities.ts';
 import { Launcher } from './launcher.ts';
 import { writeMachineFiles } from './machine-files.ts';
+import { type MirrorPlan, writeMirrors } from './mirrors.ts';
 import { netpolObjects } from './netpol.ts';
 import { LabWithNodes } from './node/lab-nodes.ts';
 import type { NodeOrders } from './node/orders.ts';
@@ -42,9 +43,11 @@ import {
   hasControlplane,
   netpolProgram,
   proxyProgram,
+  registryProgram,
 } from './programs.ts';
 import { deletePods, nodeReady } from './ready.ts';
 import { refuseCombinations } from './refusals.ts';
+import { planMirrors, registryServes } from './registry.ts';
 import { type LabState, runtimeSocket } from './state.ts';
 import { makeObjects, whenServed } from './system-objects.ts';
 import { labAt, type TakenRoot, takeRoot } from './take-root.ts';
@@ -94,6 +97,7 @@ class Lab implements RunningLab {
   /** Ends what is still being prepared when the lab stops. */
   readonly #over = new AbortController();
   #importing: Promise<void> = Promise.resolve();
+  #mirrors: Promise<MirrorPlan | undefined> = Promise.resolve(undefined);
 
   #nodes: LabWithNodes | undefined;
   readonly #root: TakenRoot;
@@ -145,6 +149,9 @@ class Lab implements RunningLab {
     const state = await this.#prepare();
     this.#state = state;
     signal.throwIfAborted();
+    this.#mirrors = planMirrors(state, this.#options);
+    // Who needs the plan gets the error.
+    this.#mirrors.catch(() => undefined);
     const { restore } = this.#options;
     if (restore !== undefined) this.#say(restoreStore(this.paths.storeFile, restore, this.#clock.now()));
     const gateway = state.nodes === undefined ? undefined : planRange(state.nodes.range).gateway;
@@ -196,6 +203,7 @@ class Lab implements RunningLab {
       this.#nodeReady(state, signal),
       this.#startDns(state, signal),
       this.#startNetpol(state, signal),
+      this.#startRegistry(state, signal),
     ]);
   }
 
@@ -216,6 +224,7 @@ class Lab implements RunningLab {
       clock: this.#clock,
       say: this.#say,
       options: this.#options,
+      mirrors: this.#mirrors,
       over: this.#over.signal,
     });
     this.#nodes = nodes;
@@ -223,7 +232,12 @@ class Lab implements RunningLab {
     await this.#startServer(state, address);
     await this.#startControlplane(state);
     const starting = AbortSignal.any([signal, this.#over.signal]);
-    await Promise.all([nodes.start(starting), this.#startDns(state, starting), this.#startNetpol(state, starting)]);
+    await Promise.all([
+      nodes.start(starting),
+      this.#startDns(state, starting),
+      this.#startNetpol(state, starting),
+      this.#startRegistry(state, starting),
+    ]);
   }
 
   /** What it may read, for every node's; and the machine's own, where it is the node. */
@@ -246,6 +260,17 @@ class Lab implements RunningLab {
     } else this.#say(`DNS does not answer yet: see ${this.paths.logFile('dns')}`);
   }
 
+  async #startRegistry(state: LabState, signal: AbortSignal): Promise<void> {
+    const { registry } = state;
+    if (registry?.own === undefined) return;
+    const plan = await this.#mirrors;
+    const program = registryProgram(state, plan?.reachable ?? new Set(), this.#options.registryFlags);
+    await this.#launcher.launchProgram('registry', program);
+    if (await registryServes(registry.url, { clock: this.#clock, signal })) {
+      this.#say(`images are pulled from ${registry.url}`);
+    } else this.#say(`the registry does not answer yet: see ${this.paths.logFile('registry')}`);
+  }
+
   async #startServer(state: LabState, address: ServerAddress): Promise<void> {
     await this.#launcher.launchProgram(
       'apiserver',
@@ -263,7 +288,7 @@ class Lab implements RunningLab {
   /** On the lab's containerd, which serves Docker's containers beside CRI's own. */
   async #startDocker(state: LabState, snapshotter: Snapshotter): Promise<void> {
     const { paths } = this;
-    await writeDaemonConfig(paths.docker);
+    await writeDaemonConfig(paths.docker, state.registry?.url);
     const cgroup = topCgroup({ root: paths.cgroupRoot, driver: state.cgroupDriver ?? 'cgroupfs' });
     const dockerd = dockerdProgram(paths, state, snapshotter, cgroup);
     await this.#launcher.launchProgram('dockerd', dockerd, false);
@@ -295,6 +320,7 @@ class Lab implements RunningLab {
   }
 
   async #importImages(snapshotter: Snapshotter, signal: AbortSignal): Promise<void> {
+    await writeMirrors(this.paths.containerd.registryConfigDir, await this.#mirrors);
     const source = this.#options.images ?? 'auto';
     if (source === 'none') return;
     const docker = this.#options.runtime === 'docker';
@@ -356,7 +382,7 @@ class Lab implements RunningLab {
     }
     await this.#launcher.release();
     await this.#nodes?.leave();
-    await this.#launcher.stop('agent', 'proxy', 'netpol', 'dns', 'csi-driver', 'controlplane', 'apiserver');
+    await this.#launcher.stop('agent', 'proxy', 'netpol', 'dns', 'registry', 'csi-driver', 'controlplane', 'apiserver');
     this.#client?.close();
     const problems = await cleanLab({ paths: this.paths, clock, keep });
     await this.#root.lock.release();

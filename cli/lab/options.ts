@@ -31,7 +31,7 @@ export interface LabOptions {
   readonly apiserverFlags?: readonly string[];
   /** More flags for `nodelet controlplane`. */
   readonly controlplaneFlags?: readonly string[];
-  /** Of the control plane, what is not started. The proxy, DNS and netpol are left out by `proxy`, `dns` and `netpol`. */
+  /** Of the control plane, what is not started. The proxy, DNS and netpol are left out by `proxy`, `dns` and `netpol`, the registry by `registry`. */
   readonly without?: readonly LabPart[];
   /** Several nodes, each with a network namespace and a containerd of its own; absent: the machine is the one node. */
   readonly nodes?: NodesOptions;
@@ -56,6 +56,12 @@ export interface LabOptions {
   readonly dns?: boolean;
   /** Whether network policies are enforced. Default: they are not. */
   readonly netpol?: boolean;
+  /** Whether the lab has a registry of its own, which serves its images under the names of the usual registries. Default: none. */
+  readonly registry?: boolean;
+  /** URL of a mirror of the usual registries, in place of the lab's own. */
+  readonly registryMirror?: string;
+  /** More flags for `nodelet registry`. */
+  readonly registryFlags?: readonly string[];
   /** Pauses before a process that has ended is started again. Default: 250 ms, doubling, at most 10 s. */
   readonly restart?: BackoffPolicy;
   /** A snapshot of the API server's objects that takes the place of its store before anything starts. */

@@ -11,18 +11,19 @@ export const DEFAULT_ROOT = '/var/lib/nodelet';
 
 /** The processes of a lab, in the order in which they start. */
 export const LAB_PROCESSES = ['containerd', 'apiserver', 'controlplane', 'agent'] as const;
-/** The proxy, netpol and DNS run unless they were left out, the driver only in a lab that was started with --csi, the others in one with --runtime docker. */
+/** The proxy, netpol, DNS and the registry run unless they were left out, the driver only in a lab that was started with --csi, the others in one with --runtime docker. */
 export type LabProcess =
   | (typeof LAB_PROCESSES)[number]
   | 'proxy'
   | 'netpol'
   | 'dns'
+  | 'registry'
   | 'csi-driver'
   | 'dockerd'
   | 'dockershim';
 
 /** Parts that may be left out, for others in their place. */
-export const LAB_PARTS = ['controllers', 'scheduler', 'proxy', 'dns', 'netpol'] as const;
+export const LAB_PARTS = ['controllers', 'scheduler', 'proxy', 'dns', 'netpol', 'registry'] as const;
 export type LabPart = (typeof LAB_PARTS)[number];
 
 /** Of a lab; and of each node of a lab with several, below the lab's root. */
@@ -59,6 +60,8 @@ export interface LabPaths {
     readonly state: string;
     readonly socket: string;
     readonly ttrpcSocket: string;
+    /** Where it looks for images of which registry: a directory for each. */
+    readonly registryConfigDir: string;
   };
   /** With --runtime docker. */
   readonly docker: {
@@ -173,6 +176,7 @@ export function layout(place: Place): LabPaths {
       state: join(runDir, 'containerd'),
       socket: join(runDir, 'containerd.sock'),
       ttrpcSocket: join(runDir, 'containerd.sock.ttrpc'),
+      registryConfigDir: at('containerd', 'certs.d'),
     },
     docker: {
       config: at('docker', 'daemon.json'),

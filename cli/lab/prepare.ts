@@ -10,10 +10,11 @@ import { otherClaims, writeClaim } from './claims.ts';
 import { cgroupDirectories, topCgroup } from './clean-cgroups.ts';
 import { dnsState } from './dns.ts';
 import type { MarkerFile } from './marker.ts';
-import { chooseRange, firstNodes, type NodesState, nodesCgroup } from './node/plan.ts';
+import { chooseRange, firstNodes, type NodesState, nodesCgroup, planRange } from './node/plan.ts';
 import type { LabOptions, NodesOptions } from './options.ts';
 import type { LabPaths } from './paths.ts';
 import { bridgesAreFiltered, claimProxy } from './proxy-claim.ts';
+import { registryState } from './registry.ts';
 import { exists, nodeMountAreas } from './root.ts';
 import { type LabState, readLabState, writeLabState } from './state.ts';
 import { makeEntries } from './take-root.ts';
@@ -56,6 +57,11 @@ export async function prepareLab(preparing: Preparing): Promise<LabState> {
   await makeEntries(paths, marker, { csi: csi.csi !== undefined, docker, nodes: nodes !== undefined });
   // Each of several nodes has a proxy of its own, and the machine none.
   const proxy = nodes === undefined ? await proxyState(preparing, earlier?.proxy) : undefined;
+  const registry = await registryState(
+    options,
+    nodes === undefined ? '127.0.0.1' : planRange(nodes.range).gateway,
+    () => choosePort('the registry', undefined, earlier?.registry?.own?.port ?? usualPort(paths, 5000)),
+  );
   const state: LabState = {
     version: 1,
     nodeName: (nodes?.list[0]?.name ?? options.nodeName ?? hostname()).toLowerCase(),
@@ -72,6 +78,7 @@ export async function prepareLab(preparing: Preparing): Promise<LabState> {
       ? { dns: dnsState(subnet, nodes, (proxy ?? (nodes && options.proxy)) !== undefined) }
       : {}),
     ...((await netpolState(preparing)) ? { netpol: true } : {}),
+    ...(registry === undefined ? {} : { registry }),
     firewall,
     madeDirectories,
   };

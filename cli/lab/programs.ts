@@ -96,6 +96,23 @@ export function netpolProgram(paths: LabPaths, nodeName: string): Program {
   );
 }
 
+/** `reachable`: registries that are left to serve their own images. */
+export function registryProgram(
+  { registry }: Pick<LabState, 'registry'>,
+  reachable: ReadonlySet<string>,
+  more: readonly string[] = [],
+): Program {
+  if (registry?.own === undefined) throw new Error('the lab has no registry of its own');
+  const { address, port } = registry.own;
+  return nodelet(
+    'registry',
+    ...['--bind-address', address],
+    ...['--port', String(port)],
+    ...(reachable.size === 0 ? [] : ['--reachable', [...reachable].join(',')]),
+    ...more,
+  );
+}
+
 export function dockershimProgram(paths: LabPaths, state: LabState): Program {
   const { cni, docker } = paths;
   const agentRunsCni = state.network === 'agent';

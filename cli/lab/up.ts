@@ -16,7 +16,7 @@ export interface UpOptions extends LabOptions {
 /** What to do with a lab that runs, as a person reads it. Pure. */
 export function whatNext(
   paths: LabPaths,
-  { csi = false, docker = false, proxy = false, dns = false, netpol = false, nodes = false } = {},
+  { csi = false, docker = false, proxy = false, dns = false, netpol = false, registry = false, nodes = false } = {},
 ): readonly string[] {
   const kubectl = `kubectl --kubeconfig ${paths.kubeconfig}`;
   const root = paths.isDefaultRoot ? '' : ` --root ${paths.root}`;
@@ -33,10 +33,10 @@ export function whatNext(
     ...(nodes
       ? [
           `The nodes: nodelet node list${root}, and node add, stop, start, kill, partition, heal`,
-          `Logs of apiserver, controlplane${dns ? ', dns' : ''}: ${paths.logDir}; of containerd, agent, proxy${netpol ? ', netpol' : ''}: ${paths.nodesDir}/NAME/logs`,
+          `Logs of apiserver, controlplane${dns ? ', dns' : ''}${registry ? ', registry' : ''}: ${paths.logDir}; of containerd, agent, proxy${netpol ? ', netpol' : ''}: ${paths.nodesDir}/NAME/logs`,
         ]
       : [
-          `Logs of ${[...LAB_PROCESSES, ...(proxy ? ['proxy'] : []), ...(dns ? ['dns'] : []), ...(netpol ? ['netpol'] : []), ...(docker ? ['dockerd', 'dockershim'] : []), ...(csi ? ['csi-driver'] : [])].join(', ')}: ${paths.logDir}`,
+          `Logs of ${[...LAB_PROCESSES, ...(proxy ? ['proxy'] : []), ...(dns ? ['dns'] : []), ...(netpol ? ['netpol'] : []), ...(registry ? ['registry'] : []), ...(docker ? ['dockerd', 'dockershim'] : []), ...(csi ? ['csi-driver'] : [])].join(', ')}: ${paths.logDir}`,
         ]),
     'Ctrl-C stops the lab and cleans up.',
   ];
@@ -60,13 +60,14 @@ export async function runUp(options: UpOptions): Promise<number> {
     }
     throw error;
   }
-  const { csi, runtime, proxy, dns, netpol, nodes } = lab.state;
+  const { csi, runtime, proxy, dns, netpol, registry, nodes } = lab.state;
   const parts = {
     csi: csi !== undefined,
     docker: runtime === 'docker',
     proxy: proxy !== undefined,
     dns: dns !== undefined,
     netpol: netpol === true,
+    registry: registry?.own !== undefined,
     nodes: nodes !== undefined,
   };
   for (const line of whatNext(lab.paths, parts)) say(line);

@@ -52,14 +52,17 @@ export async function dockerVersion(): Promise<number> {
   }
 }
 
-/** daemon.json: what has no flag. Pure. */
-export function daemonConfig({ root }: Pick<DockerdPaths, 'root'>, major: number): string {
-  const config = major > LAST_WITH_KEY ? {} : { 'deprecated-key-path': join(root, 'key.json') };
+/** daemon.json: what has no flag. `mirror`: URL of one of docker.io, the only registry that Docker has mirrors of. Pure. */
+export function daemonConfig({ root }: Pick<DockerdPaths, 'root'>, major: number, mirror?: string): string {
+  const config = {
+    ...(major > LAST_WITH_KEY ? {} : { 'deprecated-key-path': join(root, 'key.json') }),
+    ...(mirror === undefined ? {} : { 'registry-mirrors': [mirror] }),
+  };
   return `${JSON.stringify(config)}\n`;
 }
 
-export async function writeDaemonConfig(paths: DockerdPaths): Promise<void> {
-  await writeFileAtomic(paths.config, daemonConfig(paths, await dockerVersion()));
+export async function writeDaemonConfig(paths: DockerdPaths, mirror?: string): Promise<void> {
+  await writeFileAtomic(paths.config, daemonConfig(paths, await dockerVersion(), mirror));
 }
 
 /** What follows the word `dockerd`. Pure. */

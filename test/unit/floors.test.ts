@@ -183,6 +183,7 @@ const OWN_LOOPS = [
   'cli/tap/recording-writer.ts',
   'client/api.ts',
   'client/recorder.ts',
+  'labs/registry/pace.ts',
   'lib/machine.ts',
   'lib/retry.ts',
 ];

@@ -5,7 +5,7 @@ import { credentialsFor } from '../../../agent/pods/image-credentials.ts';
 import type { PodFacts, RegistryAccount } from '../facts.ts';
 import type { Command, Rule } from '../finding.ts';
 import { endOf, failuresInARow, isDeleted, lastEvent, nextTry, timing, waitingFor } from '../pod-view.ts';
-import { type PullError, pullError, registryOf } from '../pull-error.ts';
+import { DOCKER_HUB, type PullError, pullError, registryOf } from '../pull-error.ts';
 import { list } from '../words.ts';
 
 /** The kubelet's pauses between pulls of one image: 10 s, doubling, at most 5 min. ms */
@@ -39,8 +39,12 @@ function credentials(facts: PodFacts, image: string): string {
 }
 
 function commandsOf(error: PullError, facts: PodFacts, image: string): readonly Command[] {
-  const host = error.host ?? registryOf(image);
+  const registry = registryOf(image);
+  const host = error.host ?? registry;
+  const origin = error.origin ?? `https://${registry}`;
   const { namespace } = facts.pod.metadata;
+  // kubectl's default is Docker Hub's, which has several names.
+  const server = registry === DOCKER_HUB ? '' : ` --docker-server=${registry}`;
   switch (error.step) {
     case 'dns':
       return [
@@ -53,11 +57,11 @@ function commandsOf(error: PullError, facts: PodFacts, image: string): readonly 
     case 'timeout':
     case 'tls':
     case 'http':
-      return [{ command: `curl -v https://${host}/v2/`, why: 'on the node: the same way to the registry' }];
+      return [{ command: `curl -v ${origin}/v2/`, why: 'on the node: the same way to the registry' }];
     case 'unauthorized':
       return [
         {
-          command: `kubectl -n ${namespace} create secret docker-registry pull --docker-server=${host} --docker-username=USER --docker-password=PASSWORD`,
+          command: `kubectl -n ${namespace} create secret docker-registry pull${server} --docker-username=USER --docker-password=PASSWORD`,
           why: 'credentials for the registry; name the Secret in the pod’s imagePullSecrets',
         },
       ];
@@ -69,7 +73,7 @@ function commandsOf(error: PullError, facts: PodFacts, image: string): readonly 
     case 'rate':
       return [
         {
-          command: `curl -sI https://${host}/v2/`,
+          command: `curl -sI ${origin}/v2/`,
           why: 'the headers Retry-After and RateLimit-…; credentials of an account have a limit of their own',
         },
       ];

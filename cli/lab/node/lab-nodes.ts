@@ -4,6 +4,7 @@ import type { Pki } from '../../../apiserver/pki/types.ts';
 import type { ApiClient } from '../../../client/api.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { directoryIdentity, type MarkerFile } from '../marker.ts';
+import type { MirrorPlan } from '../mirrors.ts';
 import type { LabOptions } from '../options.ts';
 import type { LabPaths } from '../paths.ts';
 import { type LabState, writeLabState } from '../state.ts';
@@ -24,6 +25,7 @@ export interface LabWithNodesOptions {
   readonly clock: Clock;
   readonly say: (line: string) => void;
   readonly options: LabOptions;
+  readonly mirrors: Promise<MirrorPlan | undefined>;
   /** The lab stops. */
   readonly over: AbortSignal;
 }
@@ -53,6 +55,7 @@ export class LabWithNodes {
         list: (node) => this.#list(node),
         clusterDNS: state.dns?.server,
         options: options.options,
+        mirrors: options.mirrors,
       },
       serviceRange,
       list,

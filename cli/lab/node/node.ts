@@ -26,6 +26,7 @@ import {
   writeContainerdConfig,
 } from '../containerd.ts';
 import { Launcher } from '../launcher.ts';
+import { type MirrorPlan, writeMirrors } from '../mirrors.ts';
 import type { LabOptions } from '../options.ts';
 import { inArea } from '../ownership.ts';
 import type { LabPaths } from '../paths.ts';
@@ -62,6 +63,8 @@ export interface NodeContext {
   readonly inTurn: (work: () => Promise<void>) => Promise<void>;
   /** The server in pods' resolv.conf; undefined: the machine's. */
   readonly clusterDNS: string | undefined;
+  /** Where images are pulled from. */
+  readonly mirrors: Promise<MirrorPlan | undefined>;
   readonly options: Pick<
     LabOptions,
     'proxy' | 'proxyFlags' | 'netpol' | 'agentFlags' | 'kubeletConfiguration' | 'images' | 'restart'
@@ -247,10 +250,11 @@ export class LabNode {
   }
 
   async #importImages(snapshotter: Snapshotter, signal: AbortSignal): Promise<void> {
-    const { clock, options, inTurn } = this.#context;
+    const { clock, options, inTurn, mirrors } = this.#context;
+    const { socket, registryConfigDir } = this.plan.paths.containerd;
+    await writeMirrors(registryConfigDir, await mirrors);
     const source = options.images ?? 'auto';
     if (source === 'none') return;
-    const { socket } = this.plan.paths.containerd;
     await inTurn(async () => {
       await importImages({ socket, snapshotter, source, clock, signal });
     });

@@ -47,6 +47,7 @@ export function containerdPaths(root: string): ContainerdPaths {
     state: join(run, 'containerd'),
     socket: join(run, 'containerd.sock'),
     ttrpcSocket: join(run, 'containerd.sock.ttrpc'),
+    registryConfigDir: join(root, 'certs.d'),
     logFile: join(root, 'containerd', 'containerd.log'),
     pidFile: join(run, 'containerd.json'),
   };

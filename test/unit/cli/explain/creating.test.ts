@@ -425,6 +425,22 @@ test.each([
   if (step === 'tcp') expect(error.fine).toEqual(['the name r.example.com was found']);
 });
 
+test('a mirror that failed is named, and where the error names none, nothing is claimed of the registry', () => {
+  const at = 'http://127.0.0.1:5000/v2/limited/a/manifests/1?ns=docker.io';
+  const limited = pullError(
+    `failed to copy: httpReadSeeker: failed open: unexpected status code ${at}: 429 Too Many`,
+    'limited/a:1',
+  );
+  expect(limited).toMatchObject({ step: 'rate', host: '127.0.0.1:5000', origin: 'http://127.0.0.1:5000' });
+  expect(limited.verdict).toMatch(/^registry 127\.0\.0\.1:5000 refuses more pulls/);
+  const missing = pullError(
+    'failed to resolve reference "docker.io/library/a:1": docker.io/library/a:1: not found',
+    'a:1',
+  );
+  expect(missing).toMatchObject({ step: 'not-found', host: undefined });
+  expect(missing.fine).toEqual(['a registry or a mirror of it answered']);
+});
+
 test.each([
   [
     /no free address/,

@@ -48,7 +48,7 @@ it('the side-cars of a CSI driver run with neither', () => {
 it('parts have names', () => {
   expect(parts('controllers,scheduler,proxy')).toEqual(['controllers', 'scheduler', 'proxy']);
   expect(() => parts('proxy,agent')).toThrow(
-    '"agent" cannot be left out: only controllers, scheduler, proxy, dns, netpol can.',
+    '"agent" cannot be left out: only controllers, scheduler, proxy, dns, netpol, registry can.',
   );
 });
 
@@ -66,6 +66,12 @@ const flags = {
 it('flags of nodelet up become options of a lab', () => {
   expect(labOptions(flags)).toMatchObject({ proxy: 'iptables', netpol: true });
   expect(labOptions({ ...flags, without: ['netpol'] })).toMatchObject({ netpol: false });
+  expect(labOptions(flags)).toMatchObject({ registry: true });
+  expect(labOptions({ ...flags, without: ['registry'] })).toMatchObject({ registry: false });
+  expect(labOptions({ ...flags, registryMirror: 'http://m' })).toMatchObject({
+    registry: false,
+    registryMirror: 'http://m',
+  });
   expect(labOptions(flags)).not.toHaveProperty('nodes');
   expect(labOptions({ ...flags, without: ['proxy'] })).not.toHaveProperty('proxy');
   expect(labOptions({ ...flags, nodes: 3, zone: ['a'], nodeMonitorGracePeriod: '5s' })).toMatchObject({
@@ -85,6 +91,7 @@ it.each<[LabOptions, string]>([
   [{ nodeName: 'x' }, '--node-name'],
   [{ kubeletPort: 1 }, '--kubelet-port'],
   [{ agentServer: 'https://x' }, 'another agent'],
+  [{ registryMirror: 'http://127.0.0.1:5000' }, '--registry-mirror on the loopback address'],
   [{ bindAddress: '127.0.0.1' }, '--bind-address other than 0.0.0.0'],
 ])('%j is refused with several nodes', (options, words) => {
   expect(() => refuseCombinations({ ...options, nodes: { count: 2 } })).toThrow(`${words} is not there`);
