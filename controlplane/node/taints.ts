@@ -52,11 +52,16 @@ export function nextTaints(node: Node, now: string, evicts: boolean): Taint[] | 
 
 const SILENT_CONDITIONS = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'];
 
-/** The conditions to write when the node has stopped reporting; empty when they say so already. */
+/**
+ * The conditions to write when the node has stopped reporting; empty when they say so already. They are in the order that they have in the
+ * node, as a strategic merge patch would reorder them there.
+ */
 export function unknownConditions(node: Node, now: string): NodeCondition[] {
+  const present = node.status?.conditions ?? [];
+  const inNode = present.map(({ type }) => type).filter((type) => SILENT_CONDITIONS.includes(type));
   const changed: NodeCondition[] = [];
-  for (const type of SILENT_CONDITIONS) {
-    const known = node.status?.conditions?.find((candidate) => candidate.type === type);
+  for (const type of new Set([...inNode, ...SILENT_CONDITIONS])) {
+    const known = present.find((candidate) => candidate.type === type);
     if (known?.status === 'Unknown') continue;
     const never = known === undefined;
     changed.push({

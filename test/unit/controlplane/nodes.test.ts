@@ -74,6 +74,14 @@ describe('nextTaints', () => {
       ['PIDPressure', 'Unknown', 'NodeStatusNeverUpdated'],
     ]);
   });
+
+  it('conditions become Unknown in the order that they have in the node', () => {
+    const types = ['NetworkUnavailable', 'PIDPressure', 'MemoryPressure', 'Ready'];
+    const node = makeNode('n', 'True');
+    const conditions = types.map((type) => ({ type, status: 'True' }));
+    const unknown = unknownConditions({ ...node, status: { ...node.status, conditions } }, NOW);
+    expect(unknown.map(({ type }) => type)).toEqual(['PIDPressure', 'MemoryPressure', 'Ready', 'DiskPressure']);
+  });
 });
 
 describe('NodeLifecycleController', () => {
