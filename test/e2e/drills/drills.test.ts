@@ -57,7 +57,7 @@ beforeAll(async () => {
     netpol: true,
     // A node that dies is noticed after 8 s in place of 40 s.
     kubeletConfiguration: { nodeLeaseDurationSeconds: 8 },
-    controlplaneFlags: ['--node-monitor-grace-period', '8s'],
+    controlplaneFlags: ['--node-monitor-grace-period', '8s', '--horizontal-pod-autoscaler-sync-period', '5s'],
   });
 });
 
