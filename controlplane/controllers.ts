@@ -19,6 +19,7 @@ import type { AutoscalerSettings } from './controllers/horizontal-pod-autoscaler
 import { JobController } from './controllers/job/job.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { ReplicationControllerController } from './controllers/replicationcontroller/replicationcontroller.ts';
+import { ServiceLbController } from './controllers/service-lb/service-lb.ts';
 import { StatefulSetController } from './controllers/statefulset/statefulset.ts';
 import { TtlAfterFinishedController } from './controllers/ttl-after-finished/ttl-after-finished.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
@@ -42,6 +43,8 @@ export interface ControllerSettings {
   readonly nodeMonitorGraceMs?: number;
   /** Absent: the controller's own defaults. */
   readonly autoscaler?: AutoscalerSettings;
+  /** Addresses for Services of type LoadBalancer (CIDR); without it they get none. */
+  readonly loadBalancerRange?: string;
 }
 
 export interface ControllerRow {
@@ -166,6 +169,11 @@ export const CONTROLLERS: readonly ControllerRow[] = [
     'endpointslice-mirroring-controller',
     'endpoint-slice-mirroring-controller',
     (context, informers) => new EndpointSliceMirroringController(context, informers),
+  ),
+  row(
+    'service-lb-controller',
+    'service-controller',
+    (context, informers, { loadBalancerRange }) => new ServiceLbController(context, informers, loadBalancerRange),
   ),
   row(
     'persistentvolume-binder-controller',

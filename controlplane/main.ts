@@ -40,6 +40,8 @@ export interface ControlPlaneOptions {
   readonly nodeMonitorGraceMs?: number;
   /** As kube-controller-manager's --horizontal-pod-autoscaler-… flags. */
   readonly autoscaler?: AutoscalerSettings;
+  /** Addresses for Services of type LoadBalancer (CIDR); without it they get none. */
+  readonly loadBalancerRange?: string;
   /** CSI drivers whose volumes are made, attached, grown and deleted by this process, as by csi-provisioner and the other side-cars. */
   readonly csiDrivers?: readonly DriverEndpoint[];
   readonly tracer: Tracer;
@@ -98,11 +100,12 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     });
     parts.push({ lease: 'kube-scheduler', context, client, run: (until) => scheduler.run(until) });
   }
-  const { autoscaler, nodeMonitorGraceMs } = options;
+  const { autoscaler, nodeMonitorGraceMs, loadBalancerRange } = options;
   const settings = {
     rootCa: options.rootCa ?? options.controllerManager.ca,
     ...(nodeMonitorGraceMs === undefined ? {} : { nodeMonitorGraceMs }),
     ...(autoscaler === undefined ? {} : { autoscaler }),
+    ...(loadBalancerRange === undefined ? {} : { loadBalancerRange }),
     ...(options.signing === undefined ? {} : { signing: options.signing }),
   };
   const controllers = chooseControllers(options.controllers ?? ['*']).map(({ component, make }) =>

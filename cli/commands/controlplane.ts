@@ -8,6 +8,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { LEADER_ELECTION_DEFAULTS } from '../../client/leader-election.ts';
 import { AUTOSCALER_DEFAULTS } from '../../controlplane/controllers/horizontal-pod-autoscaler/pod-groups.ts';
+import { addressPool } from '../../controlplane/controllers/service-lb/addresses.ts';
 import type { ControlPlaneOptions } from '../../controlplane/main.ts';
 import type { SchedulerSettings } from '../../controlplane/scheduler/config/model.ts';
 import type { DriverEndpoint } from '../../controlplane/storage/drivers.ts';
@@ -34,6 +35,7 @@ interface Flags {
   readonly nodeMonitorGracePeriod?: number;
   readonly horizontalPodAutoscalerSyncPeriod: number;
   readonly horizontalPodAutoscalerDownscaleStabilization: number;
+  readonly loadBalancerRange?: string;
   readonly clusterSigningCertFile?: string;
   readonly clusterSigningKeyFile?: string;
   readonly clusterSigningDuration: number;
@@ -84,6 +86,15 @@ async function signingAuthority(flags: Flags): Promise<Pick<ControlPlaneOptions,
     return { signing: { cert, key, durationMs: clusterSigningDuration } };
   } catch (error) {
     throw new UserError(`the CA for certificate requests: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+/** "10.244.0.240/28". Throws InvalidArgumentError, which commander shows. */
+function loadBalancerRange(text: string): string {
+  try {
+    return addressPool(text).range;
+  } catch (error) {
+    throw new InvalidArgumentError(errorMessage(error));
   }
 }
 
@@ -150,6 +161,11 @@ export function controlplaneCommand(): Command {
       AUTOSCALER_DEFAULTS.downscaleStabilizationMs,
     )
     .option(
+      '--load-balancer-range <cidr>',
+      'addresses that service-lb-controller gives to Services of type LoadBalancer; without it they get none',
+      loadBalancerRange,
+    )
+    .option(
       '--cluster-signing-cert-file <file>',
       'certificate of the CA that signs certificate requests; without it none is',
     )
@@ -185,6 +201,7 @@ export function controlplaneCommand(): Command {
           syncPeriodMs: flags.horizontalPodAutoscalerSyncPeriod,
           downscaleStabilizationMs: flags.horizontalPodAutoscalerDownscaleStabilization,
         },
+        ...(flags.loadBalancerRange === undefined ? {} : { loadBalancerRange: flags.loadBalancerRange }),
         ...(await signingAuthority(flags)),
         csiDrivers: flags.csiEndpoint,
         tracer: new Tracer(),

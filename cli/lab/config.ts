@@ -10,6 +10,8 @@ export interface NetworkChoice {
   readonly forwardDrops: boolean;
   /** Others know the way to the subnet: pods keep their addresses on the way to other nodes' pods. */
   readonly routed?: boolean;
+  /** The last address of the subnet that pods may have; absent: all of them. */
+  readonly rangeEnd?: string;
 }
 
 /** The chain that the agent runs (or containerd itself with --network=runtime). */
@@ -26,7 +28,9 @@ export function renderConflist(paths: LabPaths, choice: NetworkChoice): string {
         hairpinMode: true,
         ipam: {
           type: 'host-local',
-          ranges: [[{ subnet: choice.subnet }]],
+          ranges: [
+            [{ subnet: choice.subnet, ...(choice.rangeEnd === undefined ? {} : { rangeEnd: choice.rangeEnd }) }],
+          ],
           routes: [{ dst: '0.0.0.0/0' }],
           dataDir: paths.cni.leaseDir,
         },

@@ -14,6 +14,7 @@ import { importImages } from '../../labs/images/import.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { Tracer } from '../../lib/trace.ts';
+import { Announcer, type AnnouncingNode } from './announcer.ts';
 import { cleanLab, labContainerdPaths } from './clean.ts';
 import { topCgroup } from './clean-cgroups.ts';
 import { containerdReady, containerdVersion, criReady, type Snapshotter, spawnContainerd } from './containerd.ts';
@@ -23,6 +24,7 @@ import { dockerdProgram, loadIntoDocker } from './docker.ts';
 import { clearEarlierDemo, leftoverLines } from './earlier.ts';
 import { type ServerAddress, serverAddress, serverUrl, writeIdentities } from './identities.ts';
 import { Launcher } from './launcher.ts';
+import { loadBalancerRange } from './load-balancers.ts';
 import { writeMachineFiles } from './machine-files.ts';
 import { type MirrorPlan, writeMirrors } from './mirrors.ts';
 import { netpolObjects } from './netpol.ts';
@@ -100,6 +102,8 @@ class Lab implements RunningLab {
   #mirrors: Promise<MirrorPlan | undefined> = Promise.resolve(undefined);
 
   #nodes: LabWithNodes | undefined;
+  #announcer: Announcer | undefined;
+  #announcing: Promise<void> = Promise.resolve();
   readonly #root: TakenRoot;
 
   constructor(paths: LabPaths, root: TakenRoot, options: LabOptions) {
@@ -162,6 +166,7 @@ class Lab implements RunningLab {
       ? this.#startOnMachine(state, address, pki, signal)
       : this.#startNodes({ ...state, nodes: state.nodes }, address, pki, signal));
     await this.#podsAdmitted(signal);
+    this.#announce(state);
     signal.throwIfAborted();
   }
 
@@ -171,6 +176,26 @@ class Lab implements RunningLab {
     const account = resourcePath('v1', 'serviceaccounts', { namespace: 'default', name: 'default' });
     const limits = { clock: this.#clock, limitMs: READY_MS, signal };
     await whenServed(this.paths.kubeconfig, (client) => client.get(account), limits);
+  }
+
+  /** The addresses that service-lb-controller gives away. */
+  #announce(state: LabState): void {
+    const { bridge } = this.paths;
+    if (this.#options.without?.includes('controllers') === true) return;
+    const machine = { name: state.nodeName, netns: undefined, device: bridge };
+    this.#announcer = new Announcer({
+      range: loadBalancerRange(state),
+      bridge,
+      client: this.client,
+      clock: this.#clock,
+      say: this.#say,
+      nodes: () => (this.#nodes === undefined ? [machine] : runningNodes(this.#nodes.orders)),
+      // Of a lab with one node CNI makes it for the first pod.
+      prepare: async () => {
+        if (state.nodes === undefined) await makeBridge(bridge, state.subnet);
+      },
+    });
+    this.#announcing = this.#announcer.run(this.#over.signal);
   }
 
   /** The machine is the node. */
@@ -225,6 +250,7 @@ class Lab implements RunningLab {
       say: this.#say,
       options: this.#options,
       mirrors: this.#mirrors,
+      onChange: () => this.#announcer?.wake(),
       over: this.#over.signal,
     });
     this.#nodes = nodes;
@@ -372,6 +398,7 @@ class Lab implements RunningLab {
     this.#over.abort(new Error('the lab stops'));
     // The caller of the start gets its error; here only its end matters.
     await this.#importing.catch(() => undefined);
+    await this.#announcing;
     await this.#nodes?.refuseOrders();
     if (this.#client !== undefined && !keep) {
       // Controllers would make the pods again.
@@ -388,4 +415,11 @@ class Lab implements RunningLab {
     await this.#root.lock.release();
     return problems;
   }
+}
+
+function runningNodes(orders: NodeOrders): readonly AnnouncingNode[] {
+  return orders
+    .list()
+    .filter(({ condition }) => condition === 'running')
+    .map(({ name, netns }) => ({ name, netns, device: 'eth0' }));
 }

@@ -7,6 +7,7 @@ import { exec } from '../../lib/exec.ts';
 import { labContainerdPaths } from './clean.ts';
 import { forwardPolicyDrops, renderConflist, renderKubeletConfiguration } from './config.ts';
 import { type Snapshotter, writeContainerdConfig } from './containerd.ts';
+import { lastPodAddress } from './load-balancers.ts';
 import type { LabOptions } from './options.ts';
 import type { LabPaths } from './paths.ts';
 import { type LabState, runtimeSocket } from './state.ts';
@@ -18,7 +19,8 @@ export async function writeMachineFiles(
   { kubeletConfiguration = {} }: Pick<LabOptions, 'kubeletConfiguration'>,
 ): Promise<Snapshotter> {
   const forward = await exec('iptables', ['-S', 'FORWARD']);
-  const choice = { subnet: state.subnet, forwardDrops: forwardPolicyDrops(forward.stdout) };
+  const { subnet } = state;
+  const choice = { subnet, rangeEnd: lastPodAddress(subnet), forwardDrops: forwardPolicyDrops(forward.stdout) };
   await writeFileAtomic(paths.cni.conflist, renderConflist(paths, choice));
   for (const directory of [paths.cni.shimConfDir, paths.cni.shimBinDir]) await mkdir(directory, { recursive: true });
   const kubelet = {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DRIVER_NAME } from '../../csi/driver/names.ts';
 import type { ServerAddress } from './identities.ts';
+import { loadBalancerRange } from './load-balancers.ts';
 import { netpolTable } from './netpol.ts';
 import type { LabPart, LabPaths } from './paths.ts';
 import type { LabState } from './state.ts';
@@ -56,6 +57,7 @@ export function controlplaneProgram(
     // The lab starts one at a time, so that the next one need not wait for the lease of the last.
     ...['--leader-elect', '--leader-elect-identity', paths.networkName],
     ...(without.includes('controllers') ? ['--controllers', ''] : []),
+    ...['--load-balancer-range', loadBalancerRange(state)],
     ...['--cluster-signing-cert-file', join(paths.pkiDir, 'ca.crt')],
     ...['--cluster-signing-key-file', join(paths.pkiDir, 'ca.key')],
     ...(without.includes('scheduler') ? [] : ['--scheduler-kubeconfig', paths.kubeconfigs.scheduler]),

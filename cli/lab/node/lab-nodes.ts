@@ -26,6 +26,8 @@ export interface LabWithNodesOptions {
   readonly say: (line: string) => void;
   readonly options: LabOptions;
   readonly mirrors: Promise<MirrorPlan | undefined>;
+  /** Called when a node has come or gone. */
+  readonly onChange: () => void;
   /** The lab stops. */
   readonly over: AbortSignal;
 }
@@ -60,6 +62,7 @@ export class LabWithNodes {
       serviceRange,
       list,
       signal: over,
+      onChange: options.onChange,
       write: (now) => writeLabState(paths, { ...state, nodes: { ...state.nodes, list: now } }),
     });
   }

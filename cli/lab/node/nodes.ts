@@ -15,6 +15,8 @@ export interface LabNodesOptions {
   readonly signal: AbortSignal;
   /** Writes down which nodes there are; before anything of a new one is made. */
   readonly write: (list: readonly NodeRecord[]) => Promise<void>;
+  /** Called when a node has come or gone. */
+  readonly onChange: () => void;
 }
 
 export class LabNodes implements NodeOrders {
@@ -120,7 +122,8 @@ export class LabNodes implements NodeOrders {
   }
 
   async #routeServices(): Promise<void> {
-    const { context, serviceRange } = this.#options;
+    const { context, serviceRange, onChange } = this.#options;
+    onChange();
     const first = this.#nodes.find((node) => node.view.condition === 'running');
     if (context.options.proxy === undefined || first === undefined || this.#othersServices) return;
     if (await routeServices(serviceRange, context.lab.bridge, first.plan)) return;

@@ -102,6 +102,7 @@ export class Cluster implements AsyncDisposable {
     leaderElection?: ControlPlaneOptions['leaderElection'],
     controllers: readonly string[] = ['*'],
     schedulerSettings?: ControlPlaneOptions['schedulerSettings'],
+    loadBalancerRange?: string,
   ): Promise<() => Promise<void>> {
     const stop = new AbortController();
     const access = (name: string) => loadKubeconfig(join(this.root, 'kubeconfigs', `${name}.kubeconfig`));
@@ -120,6 +121,7 @@ export class Cluster implements AsyncDisposable {
         signing: { cert, key, durationMs: 365 * 24 * 3_600_000 },
         ...(leaderElection === undefined ? {} : { leaderElection }),
         ...(schedulerSettings === undefined ? {} : { schedulerSettings }),
+        ...(loadBalancerRange === undefined ? {} : { loadBalancerRange }),
         tracer: this.tracer,
         clock: systemClock,
         log: (line) => this.logs.push(line),

@@ -181,6 +181,59 @@ test('explain sees every node from the machine: what listens in pods, the proxyâ
   );
 });
 
+test('a load balancerâ€™s address is answered for by one node, by another one when that is gone, and with Local by one with endpoints', async () => {
+  const path = resourcePath('v1', 'services', { namespace: 'default', name: 'balanced' });
+  await lab.kubectl(
+    'expose',
+    'pod',
+    'one',
+    '--name=balanced',
+    '--port=80',
+    '--target-port=8080',
+    '--type=LoadBalancer',
+  );
+  const ip = await eventually('an address', async () => {
+    const { status } = await lab.client.get<Service>(path);
+    return status?.loadBalancer?.ingress?.[0]?.ip;
+  });
+  const owners = async (): Promise<readonly string[]> => {
+    const found: string[] = [];
+    for (const { name, netns, condition: is } of lab.lab.nodes?.list() ?? []) {
+      if (is !== 'running') continue;
+      const shown = await execOk('nsenter', [`--net=${netns}`, '--', 'ip', '-4', 'address', 'show', 'dev', 'eth0']);
+      if (shown.includes(`inet ${ip}/32`)) found.push(name);
+    }
+    return found;
+  };
+  const only = (what: string, isIt: (name: string) => boolean): Promise<string> =>
+    eventually(what, async () => {
+      const [name, ...others] = await owners();
+      return name !== undefined && others.length === 0 && isIt(name) ? name : undefined;
+    });
+  const answers = (from: string, get: () => Promise<string>): Promise<true> =>
+    eventually(`an answer of ${ip} to ${from}`, async () => ((await get()).trim() === 'one' ? true : undefined));
+  const machine = async (): Promise<string> => {
+    const { code, stdout } = await exec('busybox', ['wget', '-T', '2', '-q', '-O-', `http://${ip}/`]);
+    return code === 0 ? stdout : '';
+  };
+  const owner = await only('one node to have the address', () => true);
+  await answers('the machine', machine);
+  await answers('a pod', () => from('two', `http://${ip}/`));
+  expect(lab.lines.join('\n')).toContain(`${ip} of the Service default/balanced is announced on`);
+  // Neither pod is on it.
+  await lab.kubectl('patch', 'service', 'balanced', '-p', '{"spec":{"externalTrafficPolicy":"Local"}}');
+  await only('the node of the pod', (name) => name === 'node-1');
+  await answers('the machine', machine);
+  await lab.kubectl('patch', 'service', 'balanced', '-p', '{"spec":{"externalTrafficPolicy":"Cluster"}}');
+  await only('the first node again', (name) => name === owner);
+  await lab.kubectl('label', 'node', owner, 'node.kubernetes.io/exclude-from-external-load-balancers=');
+  await only('another node', (name) => name !== owner);
+  await answers('the machine', machine);
+  await lab.kubectl('label', 'node', owner, 'node.kubernetes.io/exclude-from-external-load-balancers-');
+  await lab.kubectl('delete', 'service', 'balanced');
+  await eventually('the address to go', async () => ((await owners()).length === 0 ? true : undefined));
+});
+
 test('a node that was added, killed and started is known to the others', async () => {
   await apply(lab, on('node-3', 'three'));
   await ready(lab, 'three');

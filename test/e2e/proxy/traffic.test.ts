@@ -167,6 +167,46 @@ describe.each(['iptables', 'nftables'] as const)('%s', (mode) => {
     expect([...seen].sort()).toEqual(['one', 'two']);
   });
 
+  test('a load balancer’s address from the node and from a pod, for those alone who may, and the health of this node', async () => {
+    const name = `balanced-${mode}`;
+    const flags = [`--name=${name}`, '--selector=app=single', '--port=80', '--target-port=8080'];
+    await kubectl('expose', 'pod', 'single', ...flags, '--type=LoadBalancer');
+    const ip = await eventually('an address', async () => (await service(name)).status?.loadBalancer?.ingress?.[0]?.ip);
+    expect(ip).toMatch(/^10\.244\.\d+\.24[1-9]$/);
+    for (const from of [undefined, 'client', 'single']) expect(await answers(ip, from)).toBe('single');
+    expect(await execOk('ip', ['-4', 'address', 'show', 'dev', lab.paths.bridge])).toContain(`inet ${ip}/32`);
+    const set = (spec: object): Promise<string> => kubectl('patch', 'service', name, '-p', JSON.stringify({ spec }));
+    // Of the pods one alone may.
+    const source = await kubectl('get', 'pod', 'client', '-o', 'jsonpath={.status.podIP}');
+    await set({ loadBalancerSourceRanges: [`${source}/32`] });
+    await eventually('a refusal', async () => {
+      const { code } = await lab.tryKubectl(
+        ['-n', NAMESPACE, 'exec', 'one', '--', 'timeout', '1', 'wget', '-q', '-O-', `http://${ip}/`],
+        { timeoutMs: 20_000 },
+      );
+      return code === 0 ? undefined : true;
+    });
+    expect(await answers(ip, 'client')).toBe('single');
+    await set({ loadBalancerSourceRanges: null, externalTrafficPolicy: 'Local' });
+    for (const from of [undefined, 'client', 'one']) expect(await answers(ip, from)).toBe('single');
+    const { spec } = await service(name);
+    const health = async (): Promise<readonly [number, unknown]> => {
+      const response = await fetch(`http://127.0.0.1:${spec?.healthCheckNodePort}/`);
+      return [response.status, await response.json()];
+    };
+    const about = { service: { namespace: NAMESPACE, name }, serviceProxyHealthy: true };
+    expect(await eventually('its health', async () => await health().catch(() => undefined))).toEqual([
+      200,
+      { ...about, localEndpoints: 1 },
+    ]);
+    await set({ selector: { app: 'nothing' } });
+    await eventually('a node without endpoints', async () => ((await health())[0] === 503 ? true : undefined));
+    await kubectl('delete', 'service', name);
+    await eventually('the address to go', async () =>
+      (await execOk('ip', ['-4', 'address', 'show', 'dev', lab.paths.bridge])).includes(ip) ? undefined : true,
+    );
+  });
+
   test('a pod reaches itself by its service', async () => {
     expect(await answers(await addressOf('single'), 'single')).toBe('single');
   });
