@@ -183,15 +183,9 @@ test('explain sees every node from the machine: what listens in pods, the proxy�
 
 test('a load balancer’s address is answered for by one node, by another one when that is gone, and with Local by one with endpoints', async () => {
   const path = resourcePath('v1', 'services', { namespace: 'default', name: 'balanced' });
-  await lab.kubectl(
-    'expose',
-    'pod',
-    'one',
-    '--name=balanced',
-    '--port=80',
-    '--target-port=8080',
-    '--type=LoadBalancer',
-  );
+  await lab.kubectl('label', 'pod', 'one', 'only=one');
+  const flags = ['--name=balanced', '--selector=only=one', '--port=80', '--target-port=8080', '--type=LoadBalancer'];
+  await lab.kubectl('expose', 'pod', 'one', ...flags);
   const ip = await eventually('an address', async () => {
     const { status } = await lab.client.get<Service>(path);
     return status?.loadBalancer?.ingress?.[0]?.ip;
@@ -213,14 +207,13 @@ test('a load balancer’s address is answered for by one node, by another one wh
   const answers = (from: string, get: () => Promise<string>): Promise<true> =>
     eventually(`an answer of ${ip} to ${from}`, async () => ((await get()).trim() === 'one' ? true : undefined));
   const machine = async (): Promise<string> => {
-    const { code, stdout } = await exec('busybox', ['wget', '-T', '2', '-q', '-O-', `http://${ip}/`]);
+    const { code, stdout } = await exec('timeout', ['2', 'busybox', 'wget', '-q', '-O-', `http://${ip}/`]);
     return code === 0 ? stdout : '';
   };
   const owner = await only('one node to have the address', () => true);
   await answers('the machine', machine);
   await answers('a pod', () => from('two', `http://${ip}/`));
   expect(lab.lines.join('\n')).toContain(`${ip} of the Service default/balanced is announced on`);
-  // Neither pod is on it.
   await lab.kubectl('patch', 'service', 'balanced', '-p', '{"spec":{"externalTrafficPolicy":"Local"}}');
   await only('the node of the pod', (name) => name === 'node-1');
   await answers('the machine', machine);
