@@ -8,7 +8,7 @@ import type {
   ValidatingAdmissionPolicyBinding,
 } from 'kubernetes-types/admissionregistration/v1';
 import { sameJson } from '../../lib/same-json.ts';
-import { policyProgram } from '../admission/policies/programs.ts';
+import { DeclaredVariables, printedType, resultType } from '../admission/policies/check.ts';
 import { CelCompileError } from '../cel/cel.ts';
 import { namedTable, text } from './columns.ts';
 import { addErrors, duplicate, forbidden, invalid, oneOf, required, syntax, tooMany } from './field-errors.ts';
@@ -67,19 +67,26 @@ function validateMatch(field: string, match: Match): FieldError[] {
   return errors;
 }
 
-/** `types`: what the expression may result in; the type of what is only known when it runs is "dyn". */
+interface ExpressionScope {
+  readonly params: boolean;
+  /** Messages are made without it. */
+  readonly authorizer?: boolean;
+  /** Absent where `variables` is not known: conditions are evaluated before them. */
+  readonly variables?: DeclaredVariables;
+}
+
+/** `types`: what the expression may result in; absent: anything. */
 function validateExpression(
   field: string,
   expression: string,
-  params: boolean,
-  types: readonly string[] | undefined,
-  authorizer = true,
+  { params, authorizer = true, variables }: ExpressionScope,
+  types?: readonly string[],
 ): FieldError[] {
   try {
-    const { type } = policyProgram(expression, { params, authorizer });
-    if (types === undefined || type === 'dyn' || types.includes(type)) return [];
-    const wanted = types.length === 1 ? `must evaluate to ${types[0]}` : `must evaluate to one of [${types.join(' ')}]`;
-    return [invalid(field, expression, wanted)];
+    const type = printedType(resultType(expression, { params, authorizer }, variables));
+    if (types === undefined || types.includes(type)) return [];
+    const wanted = types.length === 1 ? `${types[0]}` : `one of [${types.join(' ')}]`;
+    return [invalid(field, expression, `must evaluate to ${wanted} but got ${type}`)];
   } catch (error) {
     if (!(error instanceof CelCompileError)) throw error;
     return [invalid(field, expression, `compilation failed: ${error.message}`)];
@@ -93,7 +100,7 @@ function validateConditions(field: string, { matchConditions = [], paramKind }: 
     const errors =
       expression.trim() === ''
         ? [required(`${at}.expression`)]
-        : validateExpression(`${at}.expression`, expression, paramKind !== undefined, ['bool']);
+        : validateExpression(`${at}.expression`, expression, { params: paramKind !== undefined }, ['bool']);
     addErrors(errors, name === '' ? [required(`${at}.name`)] : syntax(`${at}.name`, name, qualifiedName(name)));
     const first = matchConditions.findIndex((other) => other.name === name);
     if (name !== '' && first < index) errors.push(duplicate(`${at}.name`, name));
@@ -101,7 +108,8 @@ function validateConditions(field: string, { matchConditions = [], paramKind }: 
   });
 }
 
-function validateVariables(field: string, { variables = [], paramKind }: PolicySpec): FieldError[] {
+/** Declares each of them for what comes after it. */
+function validateVariables(field: string, { variables = [] }: PolicySpec, scope: Required<ExpressionScope>) {
   return variables.flatMap(({ name = '', expression = '' }, index) => {
     const at = `${field}[${index}]`;
     const errors: FieldError[] = [];
@@ -110,26 +118,35 @@ function validateVariables(field: string, { variables = [], paramKind }: PolicyS
       errors.push(invalid(`${at}.name`, name, 'name is not a valid CEL identifier'));
     }
     if (expression.trim() === '') errors.push(required(`${at}.expression`, 'expression is not specified'));
-    else addErrors(errors, validateExpression(`${at}.expression`, expression, paramKind !== undefined, undefined));
+    else addErrors(errors, declareVariable(`${at}.expression`, name, expression, scope));
     return errors;
   });
 }
 
+function declareVariable(field: string, name: string, expression: string, scope: Required<ExpressionScope>) {
+  try {
+    scope.variables.declare(name, resultType(expression, scope, scope.variables));
+    return [];
+  } catch (error) {
+    if (!(error instanceof CelCompileError)) throw error;
+    scope.variables.declare(name, 'dyn');
+    return [invalid(field, expression, `compilation failed: ${error.message}`)];
+  }
+}
+
 type Validation = NonNullable<PolicySpec['validations']>[number];
 
-function validateValidation(field: string, validation: Validation, hasParams: boolean): FieldError[] {
+function validateValidation(field: string, validation: Validation, scope: ExpressionScope): FieldError[] {
   const { expression = '', message = '', messageExpression = '', reason } = validation;
   const errors =
     expression.trim() === ''
       ? [required(`${field}.expression`, 'expression is not specified')]
-      : validateExpression(`${field}.expression`, expression, hasParams, ['bool']);
+      : validateExpression(`${field}.expression`, expression, scope, ['bool']);
   if (messageExpression !== '' && messageExpression.trim() === '') {
     errors.push(invalid(`${field}.messageExpression`, messageExpression, 'must be non-empty if specified'));
   } else if (messageExpression !== '') {
-    addErrors(
-      errors,
-      validateExpression(`${field}.messageExpression`, messageExpression, hasParams, ['string'], false),
-    );
+    const forMessage = { ...scope, authorizer: false };
+    addErrors(errors, validateExpression(`${field}.messageExpression`, messageExpression, forMessage, ['string']));
   }
   if (message !== '' && message.trim() === '') {
     errors.push(invalid(`${field}.message`, message, 'message must be non-empty if specified'));
@@ -140,7 +157,8 @@ function validateValidation(field: string, validation: Validation, hasParams: bo
   return errors;
 }
 
-function validateAnnotations(policyName: string, { auditAnnotations = [], paramKind }: PolicySpec): FieldError[] {
+function validateAnnotations(policyName: string, spec: PolicySpec, scope: ExpressionScope): FieldError[] {
+  const { auditAnnotations = [] } = spec;
   const field = 'spec.auditAnnotations';
   const errors: FieldError[] = [];
   if (auditAnnotations.length > MAX_AUDIT_ANNOTATIONS) {
@@ -156,8 +174,8 @@ function validateAnnotations(policyName: string, { auditAnnotations = [], paramK
     } else if (valueExpression.length > MAX_VALUE_EXPRESSION) {
       errors.push(required(`${at}.valueExpression`, `must not exceed ${MAX_VALUE_EXPRESSION} bytes in length`));
     } else {
-      const types = ['string', 'null'];
-      addErrors(errors, validateExpression(`${at}.valueExpression`, valueExpression, paramKind !== undefined, types));
+      const types = ['string', 'null_type'];
+      addErrors(errors, validateExpression(`${at}.valueExpression`, valueExpression, scope, types));
     }
     if (auditAnnotations.findIndex((other) => other.key === key) < index) errors.push(duplicate(`${at}.key`, key));
   }
@@ -193,15 +211,17 @@ function validatePolicy(object: KubeObject): FieldError[] {
       errors.push(required('spec.matchConstraints.resourceRules'));
     }
   }
-  addErrors(errors, validateConditions('spec.matchConditions', spec), validateVariables('spec.variables', spec));
+  const variables = new DeclaredVariables(spec.variables?.length ?? 0);
+  const scope = { params: paramKind !== undefined, authorizer: true, variables };
+  addErrors(errors, validateConditions('spec.matchConditions', spec), validateVariables('spec.variables', spec, scope));
   if (validations.length === 0 && auditAnnotations.length === 0) {
     const detail = 'validations or auditAnnotations must contain at least one item';
     errors.push(required('spec.validations', detail), required('spec.auditAnnotations', detail));
   }
   for (const [index, validation] of validations.entries()) {
-    addErrors(errors, validateValidation(`spec.validations[${index}]`, validation, paramKind !== undefined));
+    addErrors(errors, validateValidation(`spec.validations[${index}]`, validation, scope));
   }
-  return [...errors, ...validateAnnotations(metadata.name ?? '', spec)];
+  return [...errors, ...validateAnnotations(metadata.name ?? '', spec, scope)];
 }
 
 function validateParamRef(field: string, ref: NonNullable<BindingSpec['paramRef']>): FieldError[] {

@@ -9,7 +9,7 @@ import type {
   WebhookClientConfig,
 } from 'kubernetes-types/admissionregistration/v1';
 import { sameJson } from '../../lib/same-json.ts';
-import { conditionProgram } from '../admission/webhooks/condition-programs.ts';
+import { printedType, resultType } from '../admission/policies/check.ts';
 import { CelCompileError } from '../cel/cel.ts';
 import { namedTable } from './columns.ts';
 import { addErrors, duplicate, invalid, notSupported, oneOf, required, syntax, tooMany } from './field-errors.ts';
@@ -176,8 +176,8 @@ const MAX_CONDITIONS = 64;
 function validateExpression(field: string, expression: string): FieldError[] {
   if (expression.trim() === '') return [required(field)];
   try {
-    const { type } = conditionProgram(expression);
-    return type === 'bool' ? [] : [invalid(field, expression, 'must evaluate to bool')];
+    const type = printedType(resultType(expression, { params: false, authorizer: true }));
+    return type === 'bool' ? [] : [invalid(field, expression, `must evaluate to bool but got ${type}`)];
   } catch (error) {
     if (!(error instanceof CelCompileError)) throw error;
     return [invalid(field, expression, `compilation failed: ${error.message}`)];

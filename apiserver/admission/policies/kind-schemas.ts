@@ -82,41 +82,60 @@ export function customSchema(schema: JsonSchema): JsonSchema {
 
 const kindOf = (last: string): JsonSchema => objectOf({ group: TEXT, version: TEXT, [last]: TEXT });
 
+const GROUP_KIND = kindOf('kind');
+const GROUP_RESOURCE = kindOf('resource');
+const USER = objectOf({ username: TEXT, uid: TEXT, groups: listOf(TEXT), extra: mapOf(listOf(TEXT)) });
+
 /** The variable `request`. */
 export const REQUEST: JsonSchema = objectOf({
-  kind: kindOf('kind'),
-  resource: kindOf('resource'),
+  kind: GROUP_KIND,
+  resource: GROUP_RESOURCE,
   subResource: TEXT,
-  requestKind: kindOf('kind'),
-  requestResource: kindOf('resource'),
+  requestKind: GROUP_KIND,
+  requestResource: GROUP_RESOURCE,
   requestSubResource: TEXT,
   name: TEXT,
   namespace: TEXT,
   operation: TEXT,
-  userInfo: objectOf({ username: TEXT, uid: TEXT, groups: listOf(TEXT), extra: mapOf(listOf(TEXT)) }),
+  userInfo: USER,
   dryRun: FLAG,
   options: { 'x-kubernetes-int-or-string': true },
 });
 
+const NAMESPACE_METADATA = objectOf({
+  name: TEXT,
+  generateName: TEXT,
+  namespace: TEXT,
+  labels: mapOf(TEXT),
+  annotations: mapOf(TEXT),
+  UID: TEXT,
+  creationTimestamp: TIME,
+  deletionGracePeriodSeconds: NUMBER,
+  deletionTimestamp: TIME,
+  generation: NUMBER,
+  resourceVersion: TEXT,
+  finalizers: listOf(TEXT),
+});
+const CONDITION = objectOf({ status: TEXT, type: TEXT, lastTransitionTime: TIME, message: TEXT, reason: TEXT });
+const NAMESPACE_SPEC = objectOf({ finalizers: listOf(TEXT) });
+const NAMESPACE_STATUS = objectOf({ conditions: listOf(CONDITION), phase: TEXT });
+
 /** The variable `namespaceObject`. */
 export const NAMESPACE: JsonSchema = objectOf({
-  metadata: objectOf({
-    name: TEXT,
-    generateName: TEXT,
-    namespace: TEXT,
-    labels: mapOf(TEXT),
-    annotations: mapOf(TEXT),
-    UID: TEXT,
-    creationTimestamp: TIME,
-    deletionGracePeriodSeconds: NUMBER,
-    deletionTimestamp: TIME,
-    generation: NUMBER,
-    resourceVersion: TEXT,
-    finalizers: listOf(TEXT),
-  }),
-  spec: objectOf({ finalizers: listOf(TEXT) }),
-  status: objectOf({
-    conditions: listOf(objectOf({ status: TEXT, type: TEXT, lastTransitionTime: TIME, message: TEXT, reason: TEXT })),
-    phase: TEXT,
-  }),
+  metadata: NAMESPACE_METADATA,
+  spec: NAMESPACE_SPEC,
+  status: NAMESPACE_STATUS,
 });
+
+/** The types of both, and of what is in them, with upstream's names: what is in others comes before them. */
+export const REQUEST_TYPES: readonly (readonly [JsonSchema, string])[] = [
+  [GROUP_KIND, 'kubernetes.GroupVersionKind'],
+  [GROUP_RESOURCE, 'kubernetes.GroupVersionResource'],
+  [USER, 'kubernetes.UserInfo'],
+  [REQUEST, 'kubernetes.AdmissionRequest'],
+  [NAMESPACE_METADATA, 'kubernetes.NamespaceMetadata'],
+  [NAMESPACE_SPEC, 'kubernetes.NamespaceSpec'],
+  [CONDITION, 'kubernetes.NamespaceCondition'],
+  [NAMESPACE_STATUS, 'kubernetes.NamespaceStatus'],
+  [NAMESPACE, 'kubernetes.Namespace'],
+];

@@ -7,8 +7,8 @@ import { CelCompileError, celEnvironment, compile } from '../../cel/cel.ts';
 import { CelTypes } from '../../crd/cel-types.ts';
 import type { JsonSchema } from '../../crd/types.ts';
 import type { policyOf } from '../../kinds/admission-policies.ts';
-import { AUTHORIZER_TYPE, registerAuthorizer } from './authorizer.ts';
-import { NAMESPACE, onlyNamed, REQUEST } from './kind-schemas.ts';
+import { registerRequest, variableType, withVariables } from './check.ts';
+import { onlyNamed } from './kind-schemas.ts';
 
 type Environment = ReturnType<typeof celEnvironment>;
 type PolicySpec = NonNullable<ReturnType<typeof policyOf>['spec']>;
@@ -34,7 +34,6 @@ export interface KindSource {
 
 /** No more kinds are checked for a policy. */
 const MAX_KINDS = 10;
-const VARIABLES = 'kubernetes.variables';
 
 const printed = ({ group, version, kind }: Kind): string => `${group}/${version}, Kind=${kind}`;
 
@@ -86,30 +85,18 @@ function wordsOf({ variables = [], validations = [] }: PolicySpec): ReadonlySet<
 /** An environment in which `object`, `oldObject` and `params` have types. Upstream's names of types end in a number, too. */
 function typedEnvironment(spec: PolicySpec, kind: Kind, object: JsonSchema, params: JsonSchema | undefined) {
   const words = wordsOf(spec);
-  const declared: Record<string, string> = { authorizer: AUTHORIZER_TYPE };
+  const declared: Record<string, string> = {};
   const environment = celEnvironment({}, (types) => {
-    registerAuthorizer(types);
     const celTypes = new CelTypes(types, { readReserved: true });
     declared['object'] = celTypes.typeOf(onlyNamed(object, words), false, `${kind.kind}1`).name;
     declared['oldObject'] = declared['object'];
-    declared['request'] = celTypes.typeOf(REQUEST, false, 'kubernetes.AdmissionRequest').name;
-    declared['namespaceObject'] = celTypes.typeOf(NAMESPACE, false, 'kubernetes.Namespace').name;
+    Object.assign(declared, registerRequest(types, celTypes));
     if (params !== undefined) {
       const name = `${spec.paramKind?.kind ?? ''}2`;
       declared['params'] = celTypes.typeOf(onlyNamed(params, words), false, name).name;
     }
   });
   for (const [name, type] of Object.entries(declared)) environment.registerVariable(name, type);
-  return environment;
-}
-
-class VariablesOfPolicy {}
-
-/** `variables` with these fields. */
-function withVariables(base: Environment, fields: Readonly<Record<string, string>>): Environment {
-  const environment = base.clone();
-  environment.registerType(VARIABLES, { ctor: VariablesOfPolicy, fields });
-  environment.registerVariable('variables', VARIABLES);
   return environment;
 }
 
@@ -121,13 +108,6 @@ function check(expression: string, environment: Environment): { readonly type: s
     if (!(error instanceof CelCompileError)) throw error;
     return { type: 'dyn', issues: error.message };
   }
-}
-
-const SIMPLE_TYPE = /^(?:bool|u?int|double|string|bytes|null|type|dyn|list|map|optional|google\.protobuf\.\w+)$/;
-
-/** The type that a variable has for the expressions after it: objects are of any type then. */
-function variableType(type: string): string {
-  return type.replaceAll(/[\w.]+/g, (name) => (SIMPLE_TYPE.test(name) ? name : 'dyn'));
 }
 
 /** The environment of one kind with the policy's variables; a step for each of them. */

@@ -1,5 +1,5 @@
-// The match conditions of webhooks as compiled CEL: `object`, `oldObject`, `request` and `authorizer` are their variables. Compiled once;
-// knows no webhook.
+// The match conditions of webhooks as compiled CEL: `object`, `oldObject`, `request` and `authorizer` are their variables, and
+// `namespaceObject`, which is null, as upstream. Compiled once; knows no webhook.
 
 import { type CelProgram, celEnvironment, compile } from '../../cel/cel.ts';
 import { AUTHORIZER_TYPE, registerAuthorizer } from '../policies/authorizer.ts';
@@ -13,7 +13,7 @@ export function conditionProgram(expression: string): CelProgram {
   const known = programs.get(expression);
   if (known !== undefined) return known;
   environment ??= celEnvironment(
-    { object: 'dyn', oldObject: 'dyn', request: 'dyn', authorizer: AUTHORIZER_TYPE },
+    { object: 'dyn', oldObject: 'dyn', request: 'dyn', namespaceObject: 'dyn', authorizer: AUTHORIZER_TYPE },
     registerAuthorizer,
   );
   const program = compile(expression, environment);

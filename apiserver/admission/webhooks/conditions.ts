@@ -25,6 +25,8 @@ function variablesOf(attributes: AdmissionAttributes): Record<string, unknown> {
     object: celValue(object ?? null),
     oldObject: celValue(oldObject ?? null),
     request: celValue(rest),
+    // As upstream: declared, and not there.
+    namespaceObject: null,
     authorizer: authorizerOf(attributes),
   };
 }

@@ -73,7 +73,7 @@ describe('a policy', () => {
     [{ message: 'no maps' }, '422 Invalid'],
     [{ message: 'no maps', reason: 'Forbidden' }, '403 Forbidden'],
     [{ messageExpression: "'no ' + 'maps'", reason: 'Unauthorized' }, '401 Unauthorized'],
-    [{ message: 'no maps', messageExpression: 'object.data.none' }, '422 Invalid'],
+    [{ message: 'no maps', messageExpression: 'string(object.data.none)' }, '422 Invalid'],
   ])('with %j', async (more, expected) => {
     await must(policy({ validations: [{ expression: 'false', ...more }] }));
     await must(bind());
@@ -190,7 +190,7 @@ describe('a policy', () => {
     [{}, 'spec.validations: Required value: validations or auditAnnotations must contain at least one item'],
     [
       { validations: [{ expression: '1' }] },
-      'spec.validations[0].expression: Invalid value: "1": must evaluate to bool',
+      'spec.validations[0].expression: Invalid value: "1": must evaluate to bool but got int',
     ],
     [
       { validations: [{ expression: 'params.x == 1' }] },

@@ -90,7 +90,7 @@ describe('the status of a policy', () => {
         ],
       },
     });
-    await stand.admit('PUT', `${PATH}/p`, policy('p', PODS, 'object.spec.hostNetwork'));
+    await stand.admit('PUT', `${PATH}/p`, policy('p', PODS, 'object.spec.hostNetwork == true'));
     // Apply removes an object with the last field in it.
     expect(await status('p', 2)).toEqual({ observedGeneration: 2 });
     const managers = at(await stand.admit('GET', `${PATH}/p`), 'metadata', 'managedFields');
@@ -104,7 +104,7 @@ describe('the status of a policy', () => {
   });
 
   it('has an empty list of warnings from the start where nothing is wrong', async () => {
-    await stand.admit('POST', PATH, policy('right', PODS, 'object.spec.hostNetwork'));
+    await stand.admit('POST', PATH, policy('right', PODS, 'object.spec.hostNetwork == true'));
     expect(await status('right', 1)).toEqual({ observedGeneration: 1, typeChecking: {} });
   });
 

@@ -387,7 +387,7 @@ describe('a configuration', () => {
     ],
     [
       { matchConditions: [{ name: 'a', expression: '1 + 1' }] },
-      'webhooks[0].matchConditions[0].expression: Invalid value: "1 + 1": must evaluate to bool',
+      'webhooks[0].matchConditions[0].expression: Invalid value: "1 + 1": must evaluate to bool but got int',
     ],
   ])('with %j is refused', async (more, why) => {
     const refused = await configure('Validating', hook('v', more));

@@ -152,8 +152,8 @@ describe('the same answer as over HTTP/1.1', () => {
     const exec = '/api/v1/namespaces/default/pods/p/exec';
     const opened = client.session.request({ ...socket, ':path': exec });
     expect(await ended(opened)).toEqual({ code: undefined, reset: constants.NGHTTP2_PROTOCOL_ERROR });
-    const nobody = await connect('nobody');
-    expect(await ended(nobody.session.request(tunnel, { endStream: true }))).toEqual({ code: 401, reset: 0 });
+    const anonymous = await connect('nobody');
+    expect(await ended(anonymous.session.request(tunnel, { endStream: true }))).toEqual({ code: 401, reset: 0 });
   });
 });
 
