@@ -127,6 +127,8 @@ async function runDrill(run: Run): Promise<void> {
   } finally {
     await shell.close();
     await lab.kubectl('delete', 'namespace', word, '--wait=false');
+    // Shells that sleep do not end at TERM: not the 30 s of each.
+    await lab.kubectl('delete', 'pods', '--all', '--now', '--wait=false', '-n', word);
     await removeTree(directory);
   }
 }
