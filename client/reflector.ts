@@ -65,6 +65,10 @@ export class Reflector<T extends Identified> {
   #backoff: BackoffEntry | undefined;
   #failing = false;
   #lastExpiry = Number.NEGATIVE_INFINITY;
+  /** Present while a list is waited for that begins later than now. */
+  #fresh: PromiseWithResolvers<void> | undefined;
+  /** Ends the watch that runs. */
+  #endWatch: (() => void) | undefined;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
@@ -79,12 +83,22 @@ export class Reflector<T extends Identified> {
     return this.#store;
   }
 
+  /**
+   * Lists again: resolves once the store shows a state that is no older than this call, after failures too. A watch may lag by any
+   * time.
+   */
+  relist(): Promise<void> {
+    this.#fresh ??= Promise.withResolvers();
+    this.#endWatch?.();
+    return this.#fresh.promise;
+  }
+
   /** Runs until `signal` aborts. Failures are retried for ever, with back-off. */
   async run(signal: AbortSignal): Promise<void> {
     // Not `repeat` or `retry`: a watch that ends is followed by the next at once, and what failed before decides the pause.
     while (!signal.aborted) {
       try {
-        if (this.#position === undefined) await this.#list(signal);
+        if (this.#position === undefined || this.#fresh !== undefined) await this.#list(signal);
         else await this.#watch(this.#position, signal);
       } catch (error) {
         if (signal.aborted) return;
@@ -99,12 +113,17 @@ export class Reflector<T extends Identified> {
 
   async #list(signal: AbortSignal): Promise<void> {
     const { client, path, query } = this.#options;
+    const fresh = this.#fresh;
     const list = await client.list<T>(path, query, { signal, timeoutMs: LIST_TIMEOUT_MS, ...this.#representation() });
     this.#recovered();
     // Items of a list carry neither kind nor apiVersion on a real API server.
     const type = { kind: list.kind.replace(/List$/, ''), apiVersion: list.apiVersion };
     this.#store.replace(list.items.map((item) => this.#prepare({ ...type, ...item })));
     this.#position = list.metadata.resourceVersion ?? '';
+    // One that was called for while this list was under way is still to come.
+    if (fresh === undefined) return;
+    this.#fresh = undefined;
+    fresh.resolve();
   }
 
   /** One watch, to its end. The position moves with every event, so that a break loses and repeats nothing. */
@@ -114,14 +133,16 @@ export class Reflector<T extends Identified> {
     const query = { ...this.#options.query, allowWatchBookmarks: true, resourceVersion, timeoutSeconds: seconds };
     const started = clock.monotonic();
     let seen = 0;
-    const overrun = new AbortController();
-    const timer = clock.after(seconds * 1000 + WATCH_OVERRUN_MS, () => overrun.abort());
-    const both = AbortSignal.any([signal, overrun.signal]);
+    const ended = new AbortController();
+    const timer = clock.after(seconds * 1000 + WATCH_OVERRUN_MS, () => ended.abort());
+    this.#endWatch = () => ended.abort();
+    const both = AbortSignal.any([signal, ended.signal]);
     const events = client.watch<T>(path, query, both, this.#representation())[Symbol.asyncIterator]();
     try {
-      while (await this.#step(events, signal)) seen++;
-      if (signal.aborted) return;
+      while (await this.#step(events, both)) seen++;
+      if (both.aborted) return;
     } finally {
+      this.#endWatch = undefined;
       timer.cancel();
       await events.return?.();
     }

@@ -44,10 +44,12 @@ export class Informers {
   readonly #client: ListWatcher;
   readonly #clock: Clock;
   readonly #log: Log;
+  readonly #random: () => number;
   /** Those of whole kinds, by the path of their collection. */
   readonly #whole = new Map<string, ReadableStore<Identified>>();
   readonly #runners: ((signal: AbortSignal) => Promise<void>)[] = [];
   readonly #synced: (() => Promise<void>)[] = [];
+  readonly #relists: (() => Promise<void>)[] = [];
   readonly pods: ReadableStore<Pod>;
   readonly nodes: ReadableStore<Node>;
   readonly namespaces: ReadableStore<Namespace>;
@@ -79,14 +81,17 @@ export class Informers {
   readonly controllerRevisions: ReadableStore<ControllerRevision>;
   readonly replicationControllers: ReadableStore<ReplicationController>;
 
-  constructor(client: ListWatcher, clock: Clock, log: Log) {
+  /** `random`: 0 ≤ x < 1, for the times between retries. */
+  constructor(client: ListWatcher, clock: Clock, log: Log, random: () => number = Math.random) {
     this.#client = client;
     this.#clock = clock;
     this.#log = log;
+    this.#random = random;
     const informer = <T extends Identified>(what: string, path: string, query?: Query): ReadableStore<T> => {
       const reflector = this.#reflector<T>(what, path, query === undefined ? {} : { query });
       this.#runners.push((signal) => reflector.run(signal));
       this.#synced.push(() => reflector.store.whenSynced());
+      this.#relists.push(() => reflector.relist());
       if (query === undefined) this.#whole.set(path, reflector.store);
       return reflector.store;
     };
@@ -150,6 +155,7 @@ export class Informers {
       client: this.#client,
       path,
       clock: this.#clock,
+      random: this.#random,
       transform: withoutManagedFields,
       ...options,
       onFailure: (error, ms) => this.#log(`${what}: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
@@ -172,6 +178,11 @@ export class Informers {
   /** Runs every list-watch until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#runners.map((run) => run(signal)));
+  }
+
+  /** Lists everything again: resolves once no store is older than this call. */
+  async relist(): Promise<void> {
+    await Promise.all(this.#relists.map((relist) => relist()));
   }
 
   /** Resolves once every store holds a complete list. */

@@ -6,6 +6,8 @@ import { ApiClient } from '../client/api.ts';
 import type { ClusterAccess } from '../client/kubeconfig.ts';
 import { type LeaderElectionOptions, LeaderElector } from '../client/leader-election.ts';
 import { EVENT_DELAY_MS, Recorder } from '../client/recorder.ts';
+import type { ListWatcher } from '../client/reflector.ts';
+import { abortable } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
@@ -17,6 +19,9 @@ import { type ControllerContext, type Log, runController } from './runtime.ts';
 import { DEFAULT_SCHEDULER, type SchedulerSettings } from './scheduler/config/model.ts';
 import { Scheduler } from './scheduler/scheduler.ts';
 import type { DriverEndpoint } from './storage/drivers.ts';
+
+/** A connection to the API server under one identity. */
+export type ControlPlaneClient = ControllerContext['client'] & ListWatcher & { close(): void };
 
 export interface ControlPlaneOptions {
   /** Identity of the scheduler (system:kube-scheduler); without it there is no scheduler. */
@@ -46,6 +51,10 @@ export interface ControlPlaneOptions {
   readonly csiDrivers?: readonly DriverEndpoint[];
   readonly tracer: Tracer;
   readonly clock: Clock;
+  /** 0 ≤ x < 1; Math.random by default. */
+  readonly random?: () => number;
+  /** Makes the connections, one for each identity; by default ApiClient over HTTPS. */
+  readonly connect?: (access: ClusterAccess, userAgent: string) => ControlPlaneClient;
   readonly log: Log;
   readonly signal: AbortSignal;
   /** Called once every cache has been filled and the controllers work. */
@@ -57,24 +66,27 @@ export interface ControlPlaneOptions {
  * throws when a lease is lost: the process ends, as kube-controller-manager's does, and what starts it again is a new candidate.
  */
 export async function runControlPlane(options: ControlPlaneOptions): Promise<void> {
-  const { clock, tracer, log } = options;
+  const { clock, tracer, log, random = Math.random } = options;
+  const connect =
+    options.connect ?? ((access, userAgent): ControlPlaneClient => new ApiClient(access, { tracer, clock, userAgent }));
   const lost = new AbortController();
   const signal = AbortSignal.any([options.signal, lost.signal]);
   // Every list-watch and queue adds a listener.
   setMaxListeners(0, signal);
   const closers: (() => void)[] = [];
-  const clientOf = (access: ClusterAccess, userAgent: string): ApiClient => {
-    const client = new ApiClient(access, { tracer, clock, userAgent });
+  const clientOf = (access: ClusterAccess, userAgent: string): ControlPlaneClient => {
+    const client = connect(access, userAgent);
     closers.push(() => client.close());
     return client;
   };
-  const contextOf = (client: ApiClient, component: string): ControllerContext => {
+  const contextOf = (client: ControlPlaneClient, component: string): ControllerContext => {
     const recorder = new Recorder({
       client,
       clock,
       tracer,
       component,
       delayMs: EVENT_DELAY_MS,
+      random,
       onDropped: (what, error) => log(`event not recorded: ${what}: ${errorMessage(error)}`),
     });
     closers.unshift(() => recorder.close());
@@ -82,7 +94,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
   };
 
   const managerClient = clientOf(options.controllerManager, 'nodelet-controller-manager');
-  const informers = new Informers(managerClient, clock, log);
+  const informers = new Informers(managerClient, clock, log, random);
   const parts: Part[] = [];
   if (options.scheduler !== undefined) {
     const client = clientOf(options.scheduler, 'nodelet-scheduler');
@@ -96,6 +108,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     const context = contextFor(DEFAULT_SCHEDULER);
     const scheduler = new Scheduler(context, informers, {
       ...(options.schedulerSettings === undefined ? {} : { settings: options.schedulerSettings }),
+      random,
       recorderOf: (profile) => contextFor(profile).recorder,
     });
     parts.push({ lease: 'kube-scheduler', context, client, run: (until) => scheduler.run(until) });
@@ -130,7 +143,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     // A controller with half the objects would decide wrongly: all wait for synced caches.
     await Promise.race([informers.whenSynced(), running]);
     if (!signal.aborted) options.onReady?.();
-    const work = parts.map((part) => runPart(part, options, signal));
+    const work = parts.map((part) => runPart(part, informers, options, signal));
     await Promise.all([running, ...work.map((each) => each.catch((error: unknown) => lost.abort(error)))]);
     if (lost.signal.aborted) throw lost.signal.reason;
   } finally {
@@ -142,14 +155,19 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
 interface Part {
   readonly lease: string;
   readonly context: ControllerContext;
-  readonly client: ApiClient;
+  readonly client: ControlPlaneClient;
   /** Works until the signal aborts. */
   run(signal: AbortSignal): Promise<unknown>;
 }
 
 /** A part without the lease follows the API server, its queues fill, and it does nothing. */
-async function runPart(part: Part, options: ControlPlaneOptions, signal: AbortSignal): Promise<void> {
-  const { leaderElection, clock, log } = options;
+async function runPart(
+  part: Part,
+  informers: Informers,
+  options: ControlPlaneOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { leaderElection, clock, log, random = Math.random } = options;
   if (leaderElection === undefined) {
     await part.run(signal);
     return;
@@ -158,7 +176,7 @@ async function runPart(part: Part, options: ControlPlaneOptions, signal: AbortSi
     ...leaderElection,
     client: part.client,
     clock,
-    random: Math.random,
+    random,
     namespace: 'kube-system',
     name: part.lease,
     log,
@@ -168,5 +186,12 @@ async function runPart(part: Part, options: ControlPlaneOptions, signal: AbortSi
     },
   });
   await elector.acquire(signal);
-  await Promise.all([part.run(signal), elector.renew(signal)]);
+  // What the leader before did last may not have arrived: a controller would do it again, and count it again.
+  const work = async (): Promise<void> => {
+    await abortable(informers.relist(), signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    if (!signal.aborted) await part.run(signal);
+  };
+  await Promise.all([work(), elector.renew(signal)]);
 }

@@ -2,7 +2,7 @@
 // and delete.ts. What reads and then writes does so inside the store's `commit`, which runs it again where another
 // server was faster.
 
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
@@ -81,6 +81,15 @@ export interface ComputedObjects {
   get(namespace: string, name: string): KubeObject;
 }
 
+/** Where uids and generated names come from. */
+export interface Chance {
+  uuid(): string;
+  /** A whole number from 0 up to, not including, `limit`. */
+  below(limit: number): number;
+}
+
+const SYSTEM_CHANCE: Chance = { uuid: () => randomUUID(), below: (limit) => randomInt(limit) };
+
 export interface RegistryParts {
   readonly store: ObjectStore;
   /** A table that gains and loses rows, or rows that stay. */
@@ -95,6 +104,8 @@ export interface RegistryParts {
   readonly admission: (registry: Registry) => AdmissionChain;
   /** Signs continue tokens; absent, they hold as long as this registry. */
   readonly continueKey?: string;
+  /** Default: the system's randomness. */
+  readonly chance?: Chance;
 }
 
 export class Registry {
@@ -102,6 +113,7 @@ export class Registry {
   readonly fanOut: FanOut;
   readonly #indexes: FieldIndexes;
   readonly clock: Clock;
+  readonly chance: Chance;
   readonly checkBody: CheckBody;
   readonly rows: RowTable;
   readonly nodeAudiences: readonly string[];
@@ -116,6 +128,7 @@ export class Registry {
     this.fanOut = new FanOut(parts.store);
     this.#indexes = new FieldIndexes(parts.store);
     this.clock = parts.clock;
+    this.chance = parts.chance ?? SYSTEM_CHANCE;
     this.checkBody = parts.checkBody;
     this.rows = parts.kinds instanceof RowTable ? parts.kinds : new RowTable(parts.kinds);
     this.nodeAudiences = parts.nodeAudiences ?? [];
@@ -298,7 +311,12 @@ export class Registry {
     if (!this.hasRow(group, plural)) return;
     const row = this.rowOf(group, plural);
     if (this.find(row, '', name) !== undefined) return;
-    const metadata = { name, uid: randomUUID(), creationTimestamp: rfc3339(this.clock.now()), labels: { ...labels } };
+    const metadata = {
+      name,
+      uid: this.chance.uuid(),
+      creationTimestamp: rfc3339(this.clock.now()),
+      labels: { ...labels },
+    };
     const object = { apiVersion: apiVersionOf(row), kind: row.kind, metadata, ...structuredClone(fields) };
     this.store.put(this.key(row, '', name), object);
   }

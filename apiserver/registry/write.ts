@@ -1,7 +1,6 @@
 // Create and update, for any kind: the order of steps that every write goes through, with the row's strategy filling in what the
 // kind adds. Patches are patch.ts, deletion is delete.ts; what a body means is decode.ts.
 
-import { randomInt, randomUUID } from 'node:crypto';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { sameJson } from '../../lib/same-json.ts';
@@ -31,9 +30,9 @@ const SUFFIX_LENGTH = 5;
 const MAX_GENERATED_NAME = 63;
 const GENERATE_ATTEMPTS = 8;
 
-function generateName(base: string): string {
+function generateName({ chance }: Registry, base: string): string {
   let name = base.slice(0, MAX_GENERATED_NAME - SUFFIX_LENGTH);
-  for (let i = 0; i < SUFFIX_LENGTH; i++) name += SUFFIX_ALPHABET.charAt(randomInt(SUFFIX_ALPHABET.length));
+  for (let i = 0; i < SUFFIX_LENGTH; i++) name += SUFFIX_ALPHABET.charAt(chance.below(SUFFIX_ALPHABET.length));
   return name;
 }
 
@@ -159,11 +158,11 @@ export function* createSteps(
   clearSystemMetadata(object);
   const { metadata } = object;
   if (managedFields !== undefined) metadata.managedFields = managedFields;
-  metadata.uid = randomUUID();
+  metadata.uid = registry.chance.uuid();
   metadata.creationTimestamp = rfc3339(registry.clock.now());
   const generated = (metadata.name ?? '') === '' && (metadata.generateName ?? '') !== '';
   if (generated) {
-    metadata.name = generateName(metadata.generateName ?? '');
+    metadata.name = generateName(registry, metadata.generateName ?? '');
     // Some defaults are drawn from the name.
     strategy.applyDefaults?.(object);
   }
@@ -179,7 +178,7 @@ export function* createSteps(
       return putWithin(registry, row, key, object, options.tracked === true);
     }
     if (!generated || attempt === GENERATE_ATTEMPTS) throw alreadyExists(row, name);
-    metadata.name = generateName(metadata.generateName ?? '');
+    metadata.name = generateName(registry, metadata.generateName ?? '');
     yield* storable(row, object, options.dryRun);
   }
 }

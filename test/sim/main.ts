@@ -6,6 +6,7 @@
 import { parseArgs } from 'node:util';
 import { runtimeKindOf } from '../../labs/sim/cri/kinds.ts';
 import { throwOnViolation } from '../../lib/invariant.ts';
+import { BrokenControlPlane, runControlPlaneHistory } from './control-plane/history.ts';
 import { BrokenRule, runHistory } from './history.ts';
 
 const { values } = parseArgs({
@@ -14,6 +15,7 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1' },
     steps: { type: 'string', default: '10000' },
     storage: { type: 'boolean', default: false },
+    'control-plane': { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
   },
 });
@@ -70,6 +72,24 @@ async function runSeed(seed: number): Promise<void> {
   }
 }
 
+/** A history of a whole control plane instead. */
+async function runControlPlaneSeed(seed: number): Promise<void> {
+  try {
+    const report = await runControlPlaneHistory({ seed, ...(values.trace ? { onLine: say } : {}) });
+    const { arrangement, writes, virtualMs, convergedMs, digest } = report;
+    totals.steps += report.steps;
+    totals.hours += virtualMs / 3_600_000;
+    say(
+      `seed ${seed} (${arrangement}): ${report.steps} steps, ${writes} writes in ${(virtualMs / 60_000).toFixed(1)} min, every rule ` +
+        `held, as it should be ${(convergedMs / 1000).toFixed(0)} s after the last change; history ${digest}`,
+    );
+  } catch (error) {
+    if (!(error instanceof BrokenControlPlane)) throw error;
+    say(error.message);
+    totals.broken.push(seed);
+  }
+}
+
 /** What was run, how long it took, and on what. */
 function summary(seconds: number): string {
   const each = [...kinds].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -78,7 +98,7 @@ function summary(seconds: number): string {
   );
   const broken = totals.broken.length === 0 ? 'every rule held' : `rules broken by seeds ${totals.broken.join(', ')}`;
   return (
-    `${seeds} seeds (${onKinds.join('; ')}), ${totals.steps} steps, ${totals.hours.toFixed(1)} h of virtual time: ${broken}. ` +
+    `${seeds} seeds${onKinds.length === 0 ? '' : ` (${onKinds.join('; ')})`}, ${totals.steps} steps, ${totals.hours.toFixed(1)} h of virtual time: ${broken}. ` +
     `It ran ${seconds.toFixed(1)} s, ${pace(totals.steps, seconds)} steps a second ` +
     `(${pace(totals.steps, cpuSeconds())} of processor time)`
   );
@@ -86,6 +106,8 @@ function summary(seconds: number): string {
 
 throwOnViolation();
 const began = performance.now();
-for (let seed = first; seed < first + seeds; seed++) await runSeed(seed);
+for (let seed = first; seed < first + seeds; seed++) {
+  await (values['control-plane'] ? runControlPlaneSeed(seed) : runSeed(seed));
+}
 say(summary((performance.now() - began) / 1000));
 process.exitCode = totals.broken.length === 0 ? 0 : 1;

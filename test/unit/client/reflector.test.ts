@@ -223,6 +223,35 @@ describe('Reflector', () => {
     expect(server.watches.length).toBe(2);
   });
 
+  it('lists again on demand, however far its watch lags behind', async () => {
+    const { server, log, reflector, run } = start();
+    server.items = [thing('a', '3')];
+    void run();
+    await settle();
+    server.items = [thing('a', '4')];
+    server.version = '20';
+    await reflector.relist();
+    expect(log).toEqual(['added a@3', 'modified a@4']);
+    await settle();
+    expect(server.lists.length).toBe(2);
+    expect(server.watches.map(({ query }) => query['resourceVersion'])).toEqual(['10', '20']);
+  });
+
+  it('lists once more where a list was under way, and goes on after a failure', async () => {
+    const { clock, server, log, reflector, run } = start();
+    server.items = [thing('a', '3')];
+    void run();
+    const fresh = reflector.relist();
+    // The first list has been sent already and may show the state before.
+    server.items = [thing('a', '4')];
+    server.failLists = [new UnreachableError('away', 'ECONNREFUSED')];
+    await settle();
+    await clock.advance(2000);
+    await fresh;
+    expect(log).toEqual(['added a@3', 'modified a@4']);
+    expect(server.lists.length).toBe(3);
+  });
+
   it('stops when aborted, in a watch or in a wait', async () => {
     const watching = start();
     const one = watching.run();
