@@ -56,6 +56,8 @@ export class NodeAgent {
   // As in StatusPace.
   #urgent = false;
   #reportedReady = false;
+  /** `spec.unschedulable` at the last look. */
+  #unschedulable = false;
 
   constructor(options: NodeAgentOptions) {
     this.#options = options;
@@ -223,6 +225,7 @@ export class NodeAgent {
     const request = { timeoutMs: REQUEST_TIMEOUT_MS, signal };
     const node = await client.get<Node>(this.#path, undefined, request);
     this.#saw(node);
+    this.#tellSchedulable(node.spec?.unschedulable === true);
     const next = await this.#makeStatus(node);
     if (this.#health.ready) this.#reportedReady = true;
     const age = this.#reportedAt === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - this.#reportedAt;
@@ -288,6 +291,13 @@ export class NodeAgent {
       const { reason, message } = transitionEvent(condition, this.#options.nodeName);
       this.#event(reason, message);
     }
+  }
+
+  #tellSchedulable(unschedulable: boolean): void {
+    if (unschedulable === this.#unschedulable) return;
+    this.#unschedulable = unschedulable;
+    const reason = unschedulable ? 'NodeNotSchedulable' : 'NodeSchedulable';
+    this.#event(reason, `Node ${this.#options.nodeName} status is now: ${reason}`);
   }
 
   #event(reason: string, message: string, type: 'Normal' | 'Warning' = 'Normal'): void {

@@ -305,6 +305,23 @@ describe('NodeAgent', () => {
     expect(events.filter((reason) => reason === 'Rebooted')).toHaveLength(1);
   });
 
+  it('records that the node was cordoned and uncordoned, once each', async () => {
+    const { clock, client, events } = start();
+    const cordon = (unschedulable: boolean): void => {
+      const node = client.objects.get(NODE) as Node;
+      client.objects.set(NODE, { ...node, spec: { ...node.spec, unschedulable } });
+    };
+    const seen = (): readonly string[] => events.filter((reason) => reason.endsWith('Schedulable'));
+    await clock.advance(11_000);
+    expect(seen()).toEqual([]);
+    cordon(true);
+    await clock.advance(30_000);
+    expect(seen()).toEqual(['NodeNotSchedulable']);
+    cordon(false);
+    await clock.advance(30_000);
+    expect(seen()).toEqual(['NodeNotSchedulable', 'NodeSchedulable']);
+  });
+
   it('does not register with registerNode false, but serves a Node that someone makes', async () => {
     const { clock, client, agent, logs, writes } = start({ registerNode: false });
     await clock.advance(30_000);
