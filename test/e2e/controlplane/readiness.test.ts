@@ -12,7 +12,7 @@ import { systemClock } from '../../../lib/clock.ts';
 import { median } from '../../support/median.ts';
 import { Cluster, NODE } from './cluster.ts';
 
-const TURNS = 40;
+const TURNS = 20;
 /** Writes and watch events that one change of a slice may take. Two would be enough on a machine that does nothing else. */
 const MOST_WRITES = 20;
 const PLACE = { namespace: 'default' } as const;
