@@ -3,6 +3,7 @@
 
 import { UserError } from '../../lib/errors.ts';
 import type { Authorizer } from '../auth/authorizer.ts';
+import type { PluginConfigurations } from './configuration.ts';
 import type { AdmissionPlugin, RemotePlugin } from './plugin.ts';
 import { alwaysAdmit, alwaysDeny } from './plugins/always.ts';
 import { alwaysPullImages } from './plugins/always-pull-images.ts';
@@ -47,6 +48,7 @@ export interface PluginParts {
   readonly authorizer: () => Authorizer;
   readonly webhooks: WebhookClient;
   readonly findKind: FindKind;
+  readonly configurations: PluginConfigurations;
 }
 
 interface PluginRow {
@@ -75,7 +77,7 @@ export const PLUGINS: readonly PluginRow[] = [
   here(taintNodesByCondition),
   optional(alwaysPullImages),
   absent('ImagePolicyWebhook'),
-  here(podSecurity),
+  { name: 'PodSecurity', on: true, create: ({ configurations }) => podSecurity(configurations.podSecurity) },
   optional(podNodeSelector),
   here(priority),
   here(defaultTolerationSeconds),
@@ -106,6 +108,8 @@ export const PLUGINS: readonly PluginRow[] = [
 export interface PluginChoice {
   readonly enable?: readonly string[];
   readonly disable?: readonly string[];
+  /** --admission-control-config-file */
+  readonly configFile?: string;
 }
 
 /** The rows of the plugins that run, in order. Pure. Throws UserError with kube-apiserver's messages. */

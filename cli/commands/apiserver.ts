@@ -42,6 +42,7 @@ interface Flags extends AuthFlags, AuditFlags, Http2Flags {
   readonly serviceClusterIpRange: string;
   readonly enableAdmissionPlugins: readonly string[];
   readonly disableAdmissionPlugins: readonly string[];
+  readonly admissionControlConfigFile?: string;
 }
 
 /** A flag that may be repeated. */
@@ -120,6 +121,7 @@ export function apiserverCommand(): Command {
     )
     .option('--enable-admission-plugins <names>', 'admission plugins beside those that are on by default', listed, [])
     .option('--disable-admission-plugins <names>', 'admission plugins to do without', listed, [])
+    .option('--admission-control-config-file <file>', 'an AdmissionConfiguration: the configuration of PodSecurity')
     .option(
       '--etcd-servers <urls>',
       'keep everything in this etcd, with commas between its members: http://127.0.0.1:2379',
@@ -157,7 +159,11 @@ export function apiserverCommand(): Command {
         ...(flags.encryptionProviderConfig === undefined
           ? {}
           : { encryptionProviderConfig: flags.encryptionProviderConfig }),
-        admission: { enable: flags.enableAdmissionPlugins, disable: flags.disableAdmissionPlugins },
+        admission: {
+          enable: flags.enableAdmissionPlugins,
+          disable: flags.disableAdmissionPlugins,
+          ...(flags.admissionControlConfigFile === undefined ? {} : { configFile: flags.admissionControlConfigFile }),
+        },
         ...etcdOf(flags),
         ...(flags.restore === undefined ? {} : { restore: flags.restore }),
         tracer: new Tracer(),

@@ -1,6 +1,6 @@
 // PodSecurity: pods keep to the Pod Security Standard that their namespace's labels name; what would break it in a workload's
-// template is warned about (plugin/pkg/admission/security/podsecurity, k8s.io/pod-security-admission). Without a
-// configuration: a namespace without labels is privileged, and nothing is exempt.
+// template is warned about (plugin/pkg/admission/security/podsecurity, k8s.io/pod-security-admission). Its configuration is
+// podsecurity/configuration.ts's.
 
 import { getOwn } from '../../../lib/own-property.ts';
 import { invalid } from '../../errors.ts';
@@ -8,6 +8,7 @@ import type { KubeObject, KubeObjectMeta, ObjectLookup } from '../../kinds/resou
 import { type Container, type Pod, type PodSpec, podOf } from '../../kinds/shapes.ts';
 import { isObject, type JsonObject } from '../../patch/json-value.ts';
 import { type AdmissionAttributes, AdmissionForbidden, type AdmissionPlugin } from '../plugin.ts';
+import type { PodSecurityConfiguration } from '../podsecurity/configuration.ts';
 import {
   compareLevels,
   isFullyPrivileged,
@@ -32,6 +33,7 @@ const WORKLOADS = new Set([
   'batch/jobs',
   'batch/cronjobs',
 ]);
+const MODES = ['enforce', 'audit', 'warn'] as const;
 /** Existing pods that a change of a namespace's level is held against. */
 const MAX_PODS = 3000;
 
@@ -69,12 +71,31 @@ function isSignificant(pod: Pod, old: Pod): boolean {
   );
 }
 
+/** Whether the request is admitted for its namespace or its user, whatever it has. */
+function isExempt({ namespace, user, annotate }: AdmissionAttributes, { exemptions }: PodSecurityConfiguration) {
+  const reason = exemptions.namespaces.has(namespace)
+    ? 'namespace'
+    : exemptions.usernames.has(user.name)
+      ? 'user'
+      : undefined;
+  if (reason !== undefined) annotate(`${PREFIX}exempt`, reason);
+  return reason !== undefined;
+}
+
+const hasExemptClass = ({ runtimeClassName = '' }: PodSpec, { exemptions }: PodSecurityConfiguration): boolean =>
+  exemptions.runtimeClasses.has(runtimeClassName);
+
 function evaluate(
   attributes: AdmissionAttributes,
+  configuration: PodSecurityConfiguration,
   policy: Policy,
   { metadata, spec }: Template,
   enforce: boolean,
 ): void {
+  if (hasExemptClass(spec, configuration)) {
+    attributes.annotate(`${PREFIX}exempt`, 'runtimeClass');
+    return;
+  }
   const shown = (level: LevelVersion): string => {
     const found = violations(level, metadata, spec);
     return found.length === 0
@@ -90,7 +111,12 @@ function evaluate(
   if (warned !== '') attributes.warn(`would ${warned}`);
 }
 
-function validatePod(attributes: AdmissionAttributes, policy: Policy, malformed: boolean): void {
+function validatePod(
+  attributes: AdmissionAttributes,
+  configuration: PodSecurityConfiguration,
+  policy: Policy,
+  malformed: boolean,
+): void {
   const { object, old, operation } = attributes;
   if (object === undefined) return;
   if (!malformed && isFullyPrivileged(policy)) {
@@ -99,23 +125,33 @@ function validatePod(attributes: AdmissionAttributes, policy: Policy, malformed:
   }
   const pod = podOf(object);
   if (operation === 'UPDATE' && old !== undefined && !isSignificant(pod, podOf(old))) return;
-  evaluate(attributes, policy, { metadata: pod.metadata, spec: pod.spec ?? {} }, true);
+  evaluate(attributes, configuration, policy, { metadata: pod.metadata, spec: pod.spec ?? {} }, true);
 }
 
-function validateWorkload(attributes: AdmissionAttributes, policy: Policy): void {
+function validateWorkload(
+  attributes: AdmissionAttributes,
+  configuration: PodSecurityConfiguration,
+  policy: Policy,
+): void {
   if (policy.warn.level === 'privileged' && policy.audit.level === 'privileged') return;
   const template = attributes.object === undefined ? undefined : templateOf(attributes.object);
-  if (template !== undefined) evaluate(attributes, policy, template, false);
+  if (template !== undefined) evaluate(attributes, configuration, policy, template, false);
 }
 
 const controllerOf = ({ metadata }: KubeObject): unknown =>
   metadata.ownerReferences?.find((owner) => owner['controller'] === true)?.['uid'];
 
 /** Warnings about pods that a stricter level would have refused; of each controller one pod comes first. */
-function existingPods(namespace: string, enforce: LevelVersion, lookup: ObjectLookup): string[] {
+function existingPods(
+  namespace: string,
+  enforce: LevelVersion,
+  lookup: ObjectLookup,
+  configuration: PodSecurityConfiguration,
+): string[] {
   const [first, others]: [Pod[], Pod[]] = [[], []];
   const seen = new Set<unknown>();
   for (const object of lookup.each('', 'pods', namespace)) {
+    if (hasExemptClass(podOf(object).spec ?? {}, configuration)) continue;
     const controller = controllerOf(object);
     (controller !== undefined && seen.has(controller) ? others : first).push(podOf(object));
     seen.add(controller);
@@ -147,21 +183,54 @@ function existingPods(namespace: string, enforce: LevelVersion, lookup: ObjectLo
   return [...warnings, ...lines.sort()];
 }
 
-function validateNamespace(attributes: AdmissionAttributes, lookup: ObjectLookup): void {
-  const { object, old, name } = attributes;
-  if (object === undefined) return;
-  const { policy, errors } = policyOf(object.metadata.labels);
-  const before = old === undefined ? undefined : policyOf(old.metadata.labels);
-  const unchanged = before !== undefined && JSON.stringify(before.errors) === JSON.stringify(errors);
-  if (errors.length > 0 && !unchanged) throw invalid({ group: '', kind: 'Namespace' }, name, errors);
-  if (before === undefined) return;
-  const [now, was] = [policy.enforce, before.policy.enforce];
-  if (sameLevel(now, was) || now.level === 'privileged') return;
-  if (now.version === was.version && compareLevels(now.level, was.level) < 1) return;
-  for (const warning of existingPods(name, now, lookup)) attributes.warn(warning);
+/** About labels that have no effect; undefined where there are none. */
+function exemptWarning(
+  name: string,
+  policy: Policy,
+  labels: Readonly<Record<string, string>> | undefined,
+  defaults: Policy,
+): string | undefined {
+  const isDefault = MODES.every((mode) => equivalent(policy[mode], defaults[mode]));
+  if (isFullyPrivileged(policy) || isDefault) return undefined;
+  const shown = MODES.filter((mode) => {
+    const labelled = [`${PREFIX}${mode}`, `${PREFIX}${mode}-version`].some((one) => getOwn(labels, one) !== undefined);
+    return labelled && policy[mode].level !== 'privileged';
+  }).map((mode) => `${mode}=${shownLevel(policy[mode])}`);
+  return `namespace ${JSON.stringify(name)} is exempt from Pod Security, and the policy (${shown.join(', ')}) will be ignored`;
 }
 
-export const podSecurity: AdmissionPlugin = {
+/** Of privileged ones the version says nothing. */
+function equivalent(a: LevelVersion, b: LevelVersion): boolean {
+  return a.level === b.level && (a.level === 'privileged' || a.version === b.version);
+}
+
+function validateNamespace(
+  attributes: AdmissionAttributes,
+  lookup: ObjectLookup,
+  configuration: PodSecurityConfiguration,
+): void {
+  const { object, old, name } = attributes;
+  if (object === undefined) return;
+  const { defaults, exemptions } = configuration;
+  const { labels } = object.metadata;
+  const { policy, errors } = policyOf(labels, defaults);
+  const before = old === undefined ? undefined : policyOf(old.metadata.labels, defaults);
+  const unchanged = before !== undefined && JSON.stringify(before.errors) === JSON.stringify(errors);
+  if (errors.length > 0 && !unchanged) throw invalid({ group: '', kind: 'Namespace' }, name, errors);
+  const [now, was] = [policy.enforce, before?.policy.enforce];
+  if (was !== undefined) {
+    if (sameLevel(now, was) || now.level === 'privileged') return;
+    if (now.version === was.version && compareLevels(now.level, was.level) < 1) return;
+  }
+  if (exemptions.namespaces.has(name)) {
+    const warning = exemptWarning(name, policy, labels, defaults);
+    if (warning !== undefined) attributes.warn(warning);
+  } else if (was !== undefined) {
+    for (const warning of existingPods(name, now, lookup, configuration)) attributes.warn(warning);
+  }
+}
+
+export const podSecurity = (configuration: PodSecurityConfiguration): AdmissionPlugin => ({
   name: 'PodSecurity',
   handles: (operation, { group, plural, subresource }) => {
     if (operation !== 'CREATE' && operation !== 'UPDATE') return false;
@@ -170,10 +239,11 @@ export const podSecurity: AdmissionPlugin = {
   },
   validate: (attributes, lookup) => {
     const { group, plural } = attributes.resource;
-    if (group === '' && plural === 'namespaces') return validateNamespace(attributes, lookup);
+    if (group === '' && plural === 'namespaces') return validateNamespace(attributes, lookup, configuration);
+    if (isExempt(attributes, configuration)) return;
     const labels = lookup.get('', 'namespaces', '', attributes.namespace)?.metadata.labels;
-    const { policy, errors } = policyOf(labels);
-    if (group === '' && plural === 'pods') return validatePod(attributes, policy, errors.length > 0);
-    return validateWorkload(attributes, policy);
+    const { policy, errors } = policyOf(labels, configuration.defaults);
+    if (group === '' && plural === 'pods') return validatePod(attributes, configuration, policy, errors.length > 0);
+    return validateWorkload(attributes, configuration, policy);
   },
-};
+});

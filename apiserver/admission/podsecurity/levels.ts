@@ -25,6 +25,9 @@ export interface Policy {
 
 const PREFIX = 'pod-security.kubernetes.io/';
 const PRIVILEGED: LevelVersion = { level: 'privileged', version: LATEST };
+/** Of a namespace without labels, where nothing is configured. */
+export const DEFAULT_POLICY: Policy = { enforce: PRIVILEGED, audit: PRIVILEGED, warn: PRIVILEGED };
+export const LEVELS_IN_WORDS = LEVELS.join(', ');
 
 /** "restricted:v1.29" */
 export function shownLevel({ level, version }: LevelVersion): string {
@@ -40,21 +43,24 @@ export function sameLevel(a: LevelVersion, b: LevelVersion): boolean {
   return a.level === b.level && a.version === b.version;
 }
 
-function parseLevel(text: string): Level | undefined {
+export function parseLevel(text: string): Level | undefined {
   return LEVELS.find((level) => level === text);
 }
 
-function parseVersion(text: string): Version | undefined {
+export function parseVersion(text: string): Version | undefined {
   if (text === 'latest') return LATEST;
   const match = /^v1\.([0-9]|[1-9][0-9]*)$/.exec(text);
   return match === null ? undefined : Number(match[1]);
 }
 
 /**
- * The policy of a namespace with these labels, and what is wrong with them. There is always a policy: a level that cannot
+ * The policy of a namespace with these labels, which has `defaults` where they name nothing, and what is wrong with them. There is always a policy: a level that cannot
  * be read is enforced as "restricted", and audited and warned about as "privileged".
  */
-export function policyOf(labels: Readonly<Record<string, string>> | undefined): {
+export function policyOf(
+  labels: Readonly<Record<string, string>> | undefined,
+  defaults: Policy = DEFAULT_POLICY,
+): {
   policy: Policy;
   errors: FieldError[];
 } {
@@ -63,14 +69,14 @@ export function policyOf(labels: Readonly<Record<string, string>> | undefined): 
     errors.push(invalid(`metadata.labels[${label}]`, value, detail));
   };
   const read = (
-    mode: string,
+    mode: 'enforce' | 'audit' | 'warn',
     onError: Level,
   ): LevelVersion & { readonly hasLevel: boolean; readonly hasVersion: boolean } => {
     const [levelLabel, versionLabel] = [`${PREFIX}${mode}`, `${PREFIX}${mode}-version`];
     const [levelText, versionText] = [getOwn(labels, levelLabel), getOwn(labels, versionLabel)];
-    const level = levelText === undefined ? PRIVILEGED.level : parseLevel(levelText);
-    const version = versionText === undefined ? LATEST : parseVersion(versionText);
-    if (level === undefined) wrong(levelLabel, levelText ?? '', `must be one of ${LEVELS.join(', ')}`);
+    const level = levelText === undefined ? defaults[mode].level : parseLevel(levelText);
+    const version = versionText === undefined ? defaults[mode].version : parseVersion(versionText);
+    if (level === undefined) wrong(levelLabel, levelText ?? '', `must be one of ${LEVELS_IN_WORDS}`);
     if (version === undefined) wrong(versionLabel, versionText ?? '', 'must be "latest" or "v1.x"');
     return {
       level: level ?? onError,

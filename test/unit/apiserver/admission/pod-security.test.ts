@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { podSecurity } from '../../../../apiserver/admission/plugins/pod-security.ts';
+import { WITHOUT_CONFIGURATION } from '../../../../apiserver/admission/podsecurity/configuration.ts';
 import { LATEST, type Level, policyOf, shownLevel } from '../../../../apiserver/admission/podsecurity/levels.ts';
 import { shownViolations, violations } from '../../../../apiserver/admission/podsecurity/standards.ts';
 import { NO_AUTHORIZER } from '../../../../apiserver/auth/authorizer.ts';
@@ -244,7 +245,7 @@ describe('a workload', () => {
     };
     const template = { metadata: {}, spec: { hostPID: true, containers: [{ name: 'c' }] } };
     const reported: string[] = [];
-    podSecurity.validate?.(
+    podSecurity(WITHOUT_CONFIGURATION).validate?.(
       {
         operation: 'CREATE',
         resource: { group: 'batch', version: 'v1', plural: 'cronjobs', subresource: '' },

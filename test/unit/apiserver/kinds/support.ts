@@ -3,6 +3,7 @@
 import { AdmissionChain } from '../../../../apiserver/admission/chain.ts';
 import type { AdmissionAttributes, Operation } from '../../../../apiserver/admission/plugin.ts';
 import { atOnce } from '../../../../apiserver/admission/steps.ts';
+import { NO_CONFIGURATIONS } from '../../../../apiserver/admission/configuration.ts';
 import { createPlugins } from '../../../../apiserver/admission/table.ts';
 import { WebhookClient } from '../../../../apiserver/admission/webhooks/client.ts';
 import { NO_AUTHORIZER } from '../../../../apiserver/auth/authorizer.ts';
@@ -81,6 +82,7 @@ export function admission(lookup: ObjectLookup): AdmissionChain {
         authorizer: () => NO_AUTHORIZER,
         webhooks: new WebhookClient(new VirtualClock()),
         findKind: () => undefined,
+        configurations: NO_CONFIGURATIONS,
       },
     ),
     lookup,
