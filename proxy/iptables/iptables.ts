@@ -109,10 +109,13 @@ export async function removeProxyRules(run: Exec = exec): Promise<boolean> {
   return true;
 }
 
-function countTables({ filter, nat }: ProxyTables): Record<string, number> {
-  const count = (chains: ReadonlyMap<string, readonly string[]>): number =>
-    [...chains.values()].reduce((sum, rules) => sum + rules.length, 0);
-  return { filter: count(filter), nat: count(nat) };
+function countTables({ filter, shared, services }: ProxyTables): Record<string, number> {
+  const count = (chains: ReadonlyMap<string, readonly string[]>): number => {
+    let sum = 0;
+    for (const rules of chains.values()) sum += rules.length;
+    return sum;
+  };
+  return { filter: count(filter), nat: services.reduce((sum, { own }) => sum + count(own), count(shared)) };
 }
 
 function countScript(script: string): Record<string, number> {

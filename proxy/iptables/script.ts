@@ -2,7 +2,7 @@
 // (":NAME") empties it, or makes it. Compared is with iptables-save. Pure.
 
 import { type Table, targetOf } from '../../cni/iptables.ts';
-import { CANARY, isProxyChain, isServiceChain, MARK_MASQ, NODE_PORTS, POSTROUTING, SERVICES } from './names.ts';
+import { CANARY, isProxyChain, isServiceChain, NODE_PORTS, SERVICES } from './names.ts';
 import type { Jump, ProxyTables } from './tables.ts';
 
 const TABLES = ['filter', 'nat'] as const;
@@ -39,29 +39,37 @@ export interface Parts {
   readonly maxChains: number;
 }
 
+type Named = readonly [name: string, rules: readonly string[]];
+
+/** What of the table nat is written: chains of each service, and those that all share; and chains that no service has any longer. */
+interface NatChanges {
+  readonly services: readonly (readonly Named[])[];
+  readonly shared: readonly Named[];
+  readonly gone: readonly string[];
+}
+
+const lines = (chains: readonly Named[]): readonly string[] => [
+  ...chains.map(([name]) => declared(name)),
+  ...chains.flatMap(([name, rules]) => appended(name, rules)),
+];
+
 /**
  * The table nat, in several transactions where there is much: iptables on nf_tables takes time with the square of what one
  * has. The chains of one service are in one of them, and those that lead to services come last.
  */
 function natSections(
-  now: ProxyTables,
-  isChanged: (name: string) => boolean,
-  gone: readonly string[],
+  { services, shared, gone }: NatChanges,
   { maxChains }: Parts,
   more: readonly string[] = [],
 ): readonly string[] {
-  const lines = (names: readonly string[]): readonly string[] => [
-    ...names.map(declared),
-    ...names.flatMap((name) => appended(name, now.nat.get(name) ?? [])),
-  ];
-  const base = [MARK_MASQ, POSTROUTING].filter(isChanged);
-  const leading = [SERVICES, NODE_PORTS].filter(isChanged);
-  const parts: string[][] = [[]];
-  for (const names of now.services) {
-    const changed = names.filter(isChanged);
+  const leads = ([name]: Named): boolean => name === SERVICES || name === NODE_PORTS;
+  const base = shared.filter((chain) => !leads(chain));
+  const leading = shared.filter(leads);
+  const parts: Named[][] = [[]];
+  for (const changed of services) {
     const part = parts.at(-1);
     if (part !== undefined && part.length + changed.length <= maxChains) part.push(...changed);
-    else parts.push(changed);
+    else parts.push([...changed]);
   }
   const removals: string[][] = [];
   for (let start = 0; start < gone.length; start += maxChains) removals.push(gone.slice(start, start + maxChains));
@@ -72,17 +80,17 @@ function natSections(
   if (parts.length === 1 && removals.length <= 1) {
     const [all = []] = parts;
     const [some = []] = removals;
-    const names = [...base, ...all, ...leading];
+    const chains = [...base, ...all, ...leading];
     return section('nat', [
-      ...[...names, ...some].map(declared),
-      ...names.flatMap((name) => appended(name, now.nat.get(name) ?? [])),
+      ...[...chains.map(([name]) => name), ...some].map(declared),
+      ...chains.flatMap(([name, rules]) => appended(name, rules)),
       ...more,
       ...some.map((name) => `-X ${name}`),
     ]);
   }
   return [
     ...section('nat', lines(base)),
-    ...parts.flatMap((names) => section('nat', lines(names))),
+    ...parts.flatMap((chains) => section('nat', lines(chains))),
     ...section('nat', [...lines(leading), ...more]),
     ...removals.flatMap((names) => section('nat', removed(names))),
   ];
@@ -101,7 +109,9 @@ export function fullScript(
     leading
       .filter((jump) => jump.table === table && !hasJump(saved, jump))
       .map(({ from, rule }) => `-I ${from} ${rule}`);
-  const stale = [...chainsOf(saved, 'nat').keys()].filter((name) => isServiceChain(name) && !tables.nat.has(name));
+  const { nat } = tables;
+  const gone = [...chainsOf(saved, 'nat').keys()].filter((name) => isServiceChain(name) && !nat.has(name));
+  const all = { services: tables.services.map(({ own }) => [...own]), shared: [...tables.shared], gone };
   return joined([
     ...section('mangle', canary),
     ...section('filter', [
@@ -110,7 +120,7 @@ export function fullScript(
       ...canary,
       ...missing('filter'),
     ]),
-    ...natSections(tables, () => true, stale, parts, [...canary, ...missing('nat')]),
+    ...natSections(all, parts, [...canary, ...missing('nat')]),
   ]);
 }
 
@@ -118,21 +128,31 @@ function sameRules(a: readonly string[], b: readonly string[]): boolean {
   return a === b || (a.length === b.length && a.every((rule, index) => rule === b[index]));
 }
 
+/** Chains of which `before` has other rules, or none. */
+function changedChains(before: ReadonlyMap<string, readonly string[]>, now: Iterable<Named>): readonly Named[] {
+  return [...now].filter(([name, rules]) => {
+    const old = before.get(name);
+    return old === undefined || !sameRules(old, rules);
+  });
+}
+
+/** Only services in which something differs are compared. */
+function natChanges(before: ProxyTables, now: ProxyTables): NatChanges {
+  const [known, wanted] = [new Set(before.services), new Set(now.services)];
+  const old = new Map(before.services.flatMap((service) => (wanted.has(service) ? [] : [...service.own])));
+  const next = now.services.filter((service) => !known.has(service));
+  const kept = new Set(next.flatMap(({ names }) => names));
+  return {
+    services: next.map(({ own }) => changedChains(old, own)),
+    shared: changedChains(before.shared, now.shared),
+    gone: [...old.keys()].filter((name) => !kept.has(name)),
+  };
+}
+
 /** What differs; '' where nothing does. */
 export function partialScript(before: ProxyTables, now: ProxyTables, parts: Parts): string {
-  const isChanged =
-    (table: 'filter' | 'nat') =>
-    (name: string): boolean =>
-      !sameRules(before[table].get(name) ?? [], now[table].get(name) ?? []) || !before[table].has(name);
-  const filter = [...now.filter.keys()].filter(isChanged('filter'));
-  const gone = [...before.nat.keys()].filter((name) => !now.nat.has(name));
-  return joined([
-    ...section('filter', [
-      ...filter.map(declared),
-      ...filter.flatMap((name) => appended(name, now.filter.get(name) ?? [])),
-    ]),
-    ...natSections(now, isChanged('nat'), gone, parts),
-  ]);
+  const filter = changedChains(before.filter, now.filter);
+  return joined([...section('filter', lines(filter)), ...natSections(natChanges(before, now), parts)]);
 }
 
 /**

@@ -16,9 +16,12 @@ import type { ServiceRules } from './service-rules.ts';
 export type Chains = ReadonlyMap<string, readonly string[]>;
 export interface ProxyTables {
   readonly filter: Chains;
+  /** The chains of the table nat that all services share. */
+  readonly shared: Chains;
+  /** Those of each service. The same object as before means: nothing of it has changed, so that a change costs what it changes. */
+  readonly services: readonly ServiceRules[];
+  /** All chains of the table nat. */
   readonly nat: Chains;
-  /** The chains of `nat` that belong to each service. */
-  readonly services: readonly (readonly string[])[];
 }
 
 const quoted = (text: string): string => `-m comment --comment "${text}"`;
@@ -29,27 +32,32 @@ export function proxyTables(services: Iterable<ServiceRules>, options: RuleOptio
   const filter = new Map<string, string[]>(
     [EXTERNAL_SERVICES, FORWARD, NODE_PORTS, PROXY_FIREWALL, SERVICES].map((name) => [name, []]),
   );
-  const nat = new Map<string, readonly string[]>();
-  const shared = { filter, nat: new Map<string, string[]>([SERVICES, NODE_PORTS].map((name) => [name, []])) };
-  for (const name of [SERVICES, NODE_PORTS]) nat.set(name, shared.nat.get(name) ?? []);
+  const shared = new Map<string, readonly string[]>();
+  const lists = { filter, nat: new Map<string, string[]>([SERVICES, NODE_PORTS].map((name) => [name, []])) };
+  for (const [name, rules] of lists.nat) shared.set(name, rules);
   const mark = `0x${(2 ** options.masqueradeBit).toString(16)}`;
-  nat.set(POSTROUTING, [
+  shared.set(MARK_MASQ, [`-j MARK --or-mark ${mark}`]);
+  shared.set(POSTROUTING, [
     `-m mark ! --mark ${mark}/${mark} -j RETURN`,
     // Cleared, so that the packet is not masqueraded again where it passes once more.
     `-j MARK --xor-mark ${mark}`,
     `${quoted('kubernetes service traffic requiring SNAT')} -j MASQUERADE --random-fully`,
   ]);
-  nat.set(MARK_MASQ, [`-j MARK --or-mark ${mark}`]);
-  const groups: (readonly string[])[] = [];
-  for (const service of services) {
-    groups.push(service.names);
-    for (const [table, chain, rule] of service.shared) shared[table].get(chain)?.push(rule);
-    for (const [name, rules] of service.own) nat.set(name, rules);
+  const all = [...services];
+  for (const service of all) {
+    for (const [table, chain, rule] of service.shared) lists[table].get(chain)?.push(rule);
   }
-  shared.nat.get(SERVICES)?.push(...nodePortRules(options));
+  lists.nat.get(SERVICES)?.push(...nodePortRules(options));
   filter.get(FORWARD)?.push(...forwardRules(mark, options));
   if (options.localhostNodePorts) filter.set(FIREWALL, [LOCALNET]);
-  return { filter, nat, services: groups };
+  return {
+    filter,
+    shared,
+    services: all,
+    get nat() {
+      return new Map([...shared, ...all.flatMap(({ own }) => [...own])]);
+    },
+  };
 }
 
 /** What route_localnet would open to the outside. */
