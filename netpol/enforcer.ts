@@ -6,10 +6,11 @@ import type { NetworkPolicy as CoreNetworkPolicy } from 'kubernetes-types/networ
 import type { ReadableStore } from '../client/store.ts';
 import type { Pod, Stored } from '../client/types.ts';
 import { WorkQueue } from '../client/workqueue.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, elapsedMs } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { NftWriter } from '../lib/nft-writer.ts';
 import { repeat } from '../lib/retry.ts';
+import type { NetpolMetrics } from './metrics.ts';
 import { policyPods } from './pods.ts';
 import { type Policy, policyTable } from './table.ts';
 
@@ -24,6 +25,7 @@ export interface EnforcerParts {
   readonly namespaces: ReadableStore<Namespace>;
   readonly policies: ReadableStore<NetworkPolicy>;
   readonly writer: Pick<NftWriter, 'apply' | 'damage'>;
+  readonly metrics: Pick<NetpolMetrics, 'synced' | 'failed' | 'repaired'>;
   readonly clock: Clock;
   readonly log: (message: string) => void;
   readonly nodeName: string;
@@ -84,6 +86,7 @@ export class PolicyEnforcer {
       const damage = await this.#parts.writer.damage();
       if (damage === undefined) return;
       this.#parts.log(`${damage}: all rules are written again`);
+      this.#parts.metrics.repaired();
     } catch (error) {
       this.#parts.log(`the rules cannot be read: ${errorMessage(error)}`);
     }
@@ -92,7 +95,8 @@ export class PolicyEnforcer {
   }
 
   async #sync(): Promise<void> {
-    const { pods, namespaces, policies, writer, nodeName, onFirstSync } = this.#parts;
+    const { pods, namespaces, policies, writer, metrics, clock, nodeName, onFirstSync } = this.#parts;
+    const begun = clock.monotonic();
     const table = policyTable(nodeName, {
       pods: policyPods(pods.list()),
       namespaces: new Map(namespaces.list().map(({ metadata }) => [metadata.name, metadata.labels ?? {}])),
@@ -100,8 +104,14 @@ export class PolicyEnforcer {
     });
     const full = this.#full;
     this.#full = true;
-    await writer.apply(table, full);
+    try {
+      await writer.apply(table, full);
+    } catch (error) {
+      metrics.failed();
+      throw error;
+    }
     this.#full = false;
+    metrics.synced(table, policies.list().length, elapsedMs(begun, clock.monotonic()), clock.now());
     if (this.#isFirst) onFirstSync?.();
     this.#isFirst = false;
   }

@@ -1,7 +1,8 @@
 // Network policies on one node, in one process: list-watches of pods, namespaces and policies, and the table in the kernel. An ordinary
 // client of an API server.
 
-import { setMaxListeners } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
+import { createServer, type Server } from 'node:http';
 import { ApiClient } from '../client/api.ts';
 import type { ClusterAccess } from '../client/kubeconfig.ts';
 import { resourcePath } from '../client/paths.ts';
@@ -11,9 +12,12 @@ import type { Pod } from '../client/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
 import { type Exec, exec } from '../lib/exec.ts';
+import { METRICS_CONTENT_TYPE } from '../lib/metrics.ts';
 import { NftWriter } from '../lib/nft-writer.ts';
+import { RestClientMetrics } from '../lib/rest-client-metrics.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { type Namespace, type NetworkPolicy, PolicyEnforcer } from './enforcer.ts';
+import { NetpolMetrics } from './metrics.ts';
 
 /** Whether packets between two ports of a bridge pass the rules: only then do policies hold between pods of one node. */
 const BRIDGES_ARE_FILTERED = '/proc/sys/net/bridge/bridge-nf-call-iptables';
@@ -26,6 +30,8 @@ export interface NetpolOptions {
   readonly table: string;
   /** Between two looks at the kernel's table, ms. */
   readonly syncPeriodMs: number;
+  /** "address:port" of /metrics; absent: none. */
+  readonly metricsAddress?: string;
   readonly tracer: Tracer;
   readonly clock: Clock;
   readonly log: (message: string) => void;
@@ -57,12 +63,16 @@ export async function runNetpol(options: NetpolOptions): Promise<void> {
   const pods = watch<Pod>('pods', resourcePath('v1', 'pods'));
   const namespaces = watch<Namespace>('namespaces', resourcePath('v1', 'namespaces'));
   const policies = watch<NetworkPolicy>('networkpolicies', resourcePath('networking.k8s.io/v1', 'networkpolicies'));
+  const requests = new RestClientMetrics(new URL(options.access.server).host);
+  options.tracer.subscribe(requests.take);
+  const metrics = new NetpolMetrics(requests, clock.now());
+  const server = options.metricsAddress === undefined ? undefined : await serveMetrics(options.metricsAddress, metrics);
   const enforcer = new PolicyEnforcer({
     pods: pods.store,
     namespaces: namespaces.store,
     policies: policies.store,
     writer: new NftWriter({ table: `inet ${table}`, comment: `network policies of the node ${nodeName}`, run }),
-    ...{ clock, log, nodeName, syncPeriodMs },
+    ...{ metrics, clock, log, nodeName, syncPeriodMs },
     onFirstSync: options.onReady,
   });
   try {
@@ -71,6 +81,26 @@ export async function runNetpol(options: NetpolOptions): Promise<void> {
     await Promise.race([synced, watching]);
     await Promise.all([watching, enforcer.run(signal)]);
   } finally {
+    server?.close();
+    server?.closeAllConnections();
     client.close();
   }
+}
+
+/** Rejects where the address is taken. */
+async function serveMetrics(address: string, metrics: NetpolMetrics): Promise<Server> {
+  const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
+  const server = createServer((request, response) => {
+    if (request.url?.split('?')[0] !== '/metrics') {
+      response.writeHead(404).end();
+      return;
+    }
+    metrics.text().then(
+      (text) => response.writeHead(200, { 'content-type': METRICS_CONTENT_TYPE }).end(text),
+      (error: unknown) => response.writeHead(500).end(errorMessage(error)),
+    );
+  });
+  server.listen(Number(port), host);
+  await once(server, 'listening');
+  return server;
 }

@@ -12,6 +12,7 @@ import type { EndpointSlice, Node, Service } from '../client/types.ts';
 import { readFileIfExists } from '../lib/atomic.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
+import { RestClientMetrics } from '../lib/rest-client-metrics.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { Backend } from './backend.ts';
 import { healthzBody, isHealthy, listen, ServiceHealth } from './health.ts';
@@ -84,7 +85,9 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
   const services = watch<Service>('services', resourcePath('v1', 'services'), mine);
   const slices = watch<EndpointSlice>('endpointslices', resourcePath('discovery.k8s.io/v1', 'endpointslices'), mine);
   const nodes = watch<Node>('nodes', resourcePath('v1', 'nodes'), { fieldSelector: `metadata.name=${nodeName}` });
-  const metrics = new ProxyMetrics(options.mode);
+  const requests = new RestClientMetrics(new URL(options.access.server).host);
+  options.tracer.subscribe(requests.take);
+  const metrics = new ProxyMetrics(options.mode, requests, clock.now());
   const liberal = await conntrackIsLiberal();
   const healthy = (): boolean => isHealthy(proxy.times, clock.now(), 2 * options.syncPeriodMs);
   const health = new ServiceHealth(healthy, log);

@@ -171,6 +171,7 @@ export class ServiceProxy {
     const triggers = this.#triggers;
     this.#triggers = [];
     this.#waitingSince = undefined;
+    metrics.taken();
     for (const key of this.#dirty) {
       const slices = [...(this.#slices.get(key)?.values() ?? [])];
       this.#programmes.update(key, services.get(key), slices, this.#node);
@@ -208,9 +209,13 @@ export class ServiceProxy {
     const udp = [...programme.values()].filter(({ port }) => port.protocol === 'udp');
     const isSame = udp.length === this.#udp.length && udp.every((each, index) => each === this.#udp[index]);
     if (isSame) return;
+    const { clock, metrics } = this.#parts;
+    const begun = clock.monotonic();
     try {
       const flows = parseFlows(await readFile('/proc/net/nf_conntrack', 'utf8'));
-      await deleteFlows(staleFlows(flows, expectedAnswers(programme), this.#parts.nodeIPs()));
+      const stale = staleFlows(flows, expectedAnswers(programme), this.#parts.nodeIPs());
+      await deleteFlows(stale);
+      metrics.flowsCleared(elapsedMs(begun, clock.monotonic()), stale.length);
       this.#udp = udp;
     } catch (error) {
       this.#parts.log(`UDP flows of endpoints that are gone may go on: ${errorMessage(error)}`);

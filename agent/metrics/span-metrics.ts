@@ -3,6 +3,7 @@
 
 import { Counter, DEFAULT_BUCKETS, exponentialBuckets, Histogram, labelText, type Metric } from '../../lib/metrics.ts';
 import { getOwn } from '../../lib/own-property.ts';
+import { RestClientMetrics } from '../../lib/rest-client-metrics.ts';
 import type { Span } from '../../lib/trace.ts';
 
 /** CRI's methods under the kubelet's names of operations. */
@@ -50,7 +51,6 @@ const PROBE_RESULTS: Readonly<Record<string, string>> = {
 };
 
 const STORAGE_BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
-const REQUEST_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 
 export interface SpanMetricsOptions {
   /** The API server's host and port; undefined in standalone mode. */
@@ -58,7 +58,6 @@ export interface SpanMetricsOptions {
 }
 
 export class SpanMetrics {
-  readonly #host: string;
   readonly #operations = new Counter(
     'kubelet_runtime_operations_total',
     '[ALPHA] Cumulative number of runtime operations by operation type.',
@@ -86,15 +85,7 @@ export class SpanMetrics {
     'kubelet_started_containers_total',
     '[ALPHA] Cumulative number of containers started',
   );
-  readonly #requests = new Counter(
-    'rest_client_requests_total',
-    '[ALPHA] Number of HTTP requests, partitioned by status code, method, and host.',
-  );
-  readonly #requestSeconds = new Histogram(
-    'rest_client_request_duration_seconds',
-    '[ALPHA] Request latency in seconds. Broken down by verb, and host.',
-    REQUEST_BUCKETS,
-  );
+  readonly #requests: RestClientMetrics;
   readonly #storage = new Histogram(
     'storage_operation_duration_seconds',
     '[ALPHA] Storage operation duration',
@@ -116,7 +107,7 @@ export class SpanMetrics {
   );
 
   constructor({ apiHost }: SpanMetricsOptions) {
-    this.#host = apiHost ?? '';
+    this.#requests = new RestClientMetrics(apiHost ?? '');
   }
 
   /** Of the agent's own page. */
@@ -130,7 +121,6 @@ export class SpanMetrics {
       this.#startedContainers,
       this.#startedPods,
       this.#requests,
-      this.#requestSeconds,
       this.#storage,
       this.#cgroups,
     ];
@@ -145,7 +135,7 @@ export class SpanMetrics {
   readonly take = (span: Span): void => {
     if (span.kind === 'cri') this.#runtime(span);
     else if (span.kind === 'probe') this.#probe(span);
-    else if (span.kind === 'api') this.#api(span);
+    else if (span.kind === 'api') this.#requests.take(span);
     else if (span.kind === 'volume') this.#volume(span);
     else if (span.kind === 'cgroup') this.#cgroup(span);
   };
@@ -189,15 +179,6 @@ export class SpanMetrics {
     // As the kubelet: a failure says little about how long an answer takes.
     if (result === 'failed') return;
     this.#probeSeconds.observe(durationMs / 1000, { container, namespace, pod: podName, probe_type });
-  }
-
-  #api({ durationMs, attributes }: Span): void {
-    const { method, code } = attributes;
-    // Events of pod sources are of this kind and no requests.
-    if (typeof method !== 'string') return;
-    const host = this.#host;
-    this.#requests.inc({ code: typeof code === 'number' && code > 0 ? String(code) : '<error>', host, method });
-    this.#requestSeconds.observe(durationMs / 1000, { host, verb: method });
   }
 
   #volume({ name, durationMs, outcome, attributes }: Span): void {

@@ -14,6 +14,7 @@ interface Flags {
   readonly nodeName: string;
   readonly table: string;
   readonly syncPeriod: number;
+  readonly metricsBindAddress: string;
 }
 
 function tableName(text: string): string {
@@ -28,7 +29,8 @@ export function netpolCommand(): Command {
     .option('--node-name <name>', 'name of the node', hostname().toLowerCase())
     .option('--table <name>', 'its table of the family inet', tableName, 'nodelet-netpol')
     .option('--sync-period <time>', 'between two looks at the kernel’s table', period, 30_000)
-    .action(async ({ kubeconfig, nodeName, table, syncPeriod }: Flags) => {
+    .option('--metrics-bind-address <address:port>', '/metrics; "" for none', '')
+    .action(async ({ kubeconfig, nodeName, table, syncPeriod, metricsBindAddress }: Flags) => {
       const { runNetpol } = await import('../../netpol/main.ts');
       const log = createLog('netpol');
       await runNetpol({
@@ -36,6 +38,7 @@ export function netpolCommand(): Command {
         nodeName,
         table,
         syncPeriodMs: syncPeriod,
+        ...(metricsBindAddress === '' ? {} : { metricsAddress: metricsBindAddress }),
         tracer: new Tracer(),
         clock: systemClock,
         log: (line) => log('info', line),

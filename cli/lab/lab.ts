@@ -272,7 +272,7 @@ class Lab implements RunningLab {
     const limits = { clock: this.#clock, limitMs: READY_MS, signal };
     await whenServed(this.paths.kubeconfig, (client) => makeObjects(client, netpolObjects()), limits);
     if (state.nodes !== undefined) return;
-    await this.#launcher.launchProgram('netpol', netpolProgram(this.paths, state.nodeName));
+    await this.#launcher.launchProgram('netpol', netpolProgram(this.paths, state.nodeName, state.netpolMetricsPort));
   }
 
   async #startDns(state: LabState, signal: AbortSignal): Promise<void> {

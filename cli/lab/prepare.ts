@@ -13,6 +13,7 @@ import type { MarkerFile } from './marker.ts';
 import { chooseRange, firstNodes, type NodesState, nodesCgroup, planRange } from './node/plan.ts';
 import type { LabOptions, NodesOptions } from './options.ts';
 import type { LabPaths } from './paths.ts';
+import { NETPOL_METRICS_PORT } from './programs.ts';
 import { bridgesAreFiltered, claimProxy } from './proxy-claim.ts';
 import { registryState } from './registry.ts';
 import { exists, nodeMountAreas } from './root.ts';
@@ -77,8 +78,8 @@ export async function prepareLab(preparing: Preparing): Promise<LabState> {
     ...(options.dns === true
       ? { dns: dnsState(subnet, nodes, (proxy ?? (nodes && options.proxy)) !== undefined) }
       : {}),
-    ...((await netpolState(preparing)) ? { netpol: true } : {}),
     ...(registry === undefined ? {} : { registry }),
+    ...(await netpolState(preparing, earlier)),
     firewall,
     madeDirectories,
   };
@@ -129,11 +130,18 @@ async function proxyState({ paths, options, say }: Preparing, earlier: LabState[
 }
 
 /** Each of several nodes finds out by itself. */
-async function netpolState({ options, say }: Preparing): Promise<boolean> {
-  if (options.netpol !== true) return false;
-  if (options.nodes !== undefined || (await bridgesAreFiltered())) return true;
+async function netpolState(
+  { paths, options, say }: Preparing,
+  earlier: LabState | undefined,
+): Promise<Pick<LabState, 'netpol' | 'netpolMetricsPort'>> {
+  if (options.netpol !== true) return {};
+  if (options.nodes !== undefined) return { netpol: true };
+  if (await bridgesAreFiltered()) {
+    const known = earlier?.netpolMetricsPort ?? usualPort(paths, NETPOL_METRICS_PORT);
+    return { netpol: true, netpolMetricsPort: await choosePort('the metrics of netpol', undefined, known) };
+  }
   say('Network policies are not enforced: it needs br_netfilter, and net.bridge.bridge-nf-call-iptables=1');
-  return false;
+  return {};
 }
 
 /** Puts on the marker's list what the lab will make outside its root. What is there already is not the lab's. */

@@ -88,13 +88,17 @@ export function dnsProgram(paths: LabPaths, { dns }: LabState): Program {
   return nodelet('dns', ...['--kubeconfig', paths.kubeconfigs.dns], ...['--bind-address', dns.address]);
 }
 
+/** In a network namespace of its own. */
+export const NETPOL_METRICS_PORT = 10254;
+
 /** A table for each lab: several of a machine enforce their policies side by side. */
-export function netpolProgram(paths: LabPaths, nodeName: string): Program {
+export function netpolProgram(paths: LabPaths, nodeName: string, metricsPort = NETPOL_METRICS_PORT): Program {
   return nodelet(
     'netpol',
     ...['--kubeconfig', paths.kubeconfigs.netpol],
     ...['--node-name', nodeName],
     ...['--table', netpolTable(paths.hash)],
+    ...['--metrics-bind-address', `127.0.0.1:${metricsPort}`],
   );
 }
 

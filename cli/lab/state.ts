@@ -42,6 +42,8 @@ export interface LabState {
   readonly netpol?: boolean;
   /** Images of the usual registries are pulled from `url`, which is the lab's own registry where it has `own`. Absent: from those registries. */
   readonly registry?: { readonly url: string; readonly own?: { readonly address: string; readonly port: number } };
+  /** Of the machine that is the one node: the port of their figures. */
+  readonly netpolMetricsPort?: number;
   /** The firewall as it was when the lab started, or the first of those that were up then. */
   readonly firewall: FirewallSnapshot;
   /** Directories outside the root that were not there before; they go when they are empty and no other lab is up. */

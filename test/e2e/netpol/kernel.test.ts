@@ -16,6 +16,7 @@ import { Tracer } from '../../../lib/trace.ts';
 import { runNetpol } from '../../../netpol/main.ts';
 import { type Credentials, TestApiServer } from '../../support/api-server.ts';
 import { eventually } from '../controlplane/cluster.ts';
+import { freePort } from '../support/ports.ts';
 
 const TABLE = 'nodelet-netpol';
 const PREFIX = `nlnp${process.pid}`;
@@ -35,6 +36,7 @@ const servers: ChildProcess[] = [];
 /** Of the enforcer: what nft was given, when it has ended. */
 const written: string[] = [];
 const log: string[] = [];
+let metricsPort = 0;
 
 const netns = (machine: Machine): string => `${PREFIX}-${machine}`;
 const on = (machine: Machine, ...command: string[]) => exec('ip', ['netns', 'exec', netns(machine), ...command]);
@@ -150,11 +152,13 @@ beforeAll(async () => {
     await admin.patch(`${path}/${name}/status`, { status }, 'merge');
   }
   const ready = Promise.withResolvers<void>();
+  metricsPort = await freePort();
   running = runNetpol({
     access: access(api.server.pki.clients.netpol),
     nodeName: NODE,
     table: TABLE,
     syncPeriodMs: 500,
+    metricsAddress: `127.0.0.1:${metricsPort}`,
     tracer: new Tracer(),
     clock: systemClock,
     log: (line) => log.push(line),
@@ -266,6 +270,17 @@ test('what is taken away by hand is written again; policies that go leave nothin
     'chain ingress has other rules: all rules are written again',
     `table inet ${TABLE} is gone: all rules are written again`,
   ]);
+  const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  for (const line of [
+    'nodelet_netpol_policies 5',
+    'nodelet_netpol_repairs_total 2',
+    'nodelet_netpol_sync_failures_total 0',
+    'nodelet_netpol_isolated_pods{direction="ingress"} 2',
+    'nodelet_netpol_isolated_pods{direction="egress"} 1',
+  ]) {
+    expect(metrics.split('\n')).toContain(line);
+  }
+  expect(metrics).toMatch(/^rest_client_requests_total\{code="200",host="[^"]+",method="GET"\} \d+$/m);
   for (const name of ['deny', 'allow', 'label', 'egress', 'more']) await admin.delete(`${policies}/${name}`);
   const left = async (): Promise<string[]> => {
     const { stdout } = await on('node', 'nft', '-j', 'list', 'table', 'inet', TABLE);

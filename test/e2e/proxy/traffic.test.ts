@@ -348,10 +348,20 @@ test('health and metrics as kube-proxy has them', async () => {
   expect(JSON.parse(await get(healthzPort, '/healthz'))).toMatchObject({ nodeEligible: true });
   const metrics = await get(metricsPort, '/metrics');
   for (const name of [
-    'kubeproxy_sync_proxy_rules_duration_seconds_count',
-    'kubeproxy_sync_proxy_rules_last_timestamp_seconds',
-    'kubeproxy_network_programming_duration_seconds_bucket',
-    'kubeproxy_sync_proxy_rules_nftables_total',
+    'kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family="IPv4"}',
+    'kubeproxy_sync_full_proxy_rules_duration_seconds_count{ip_family="IPv4"}',
+    'kubeproxy_sync_partial_proxy_rules_duration_seconds_count{ip_family="IPv4"}',
+    'kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family="IPv4"}',
+    'kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds{ip_family="IPv4"}',
+    'kubeproxy_network_programming_duration_seconds_bucket{le="59",ip_family="IPv4"}',
+    'kubeproxy_sync_proxy_rules_service_changes_total ',
+    'kubeproxy_sync_proxy_rules_endpoint_changes_pending 0',
+    'kubeproxy_sync_proxy_rules_no_local_endpoints_total{ip_family="IPv4",traffic_policy="external"}',
+    'kubeproxy_sync_proxy_rules_nftables_sync_failures_total{ip_family="IPv4"} 0',
+    'kubeproxy_conntrack_reconciler_deleted_entries_total{ip_family="IPv4"}',
+    'kubeproxy_proxy_healthz_total{code="200"}',
+    'rest_client_requests_total{code="200"',
+    'process_cpu_seconds_total',
   ])
     expect(metrics).toContain(name);
   expect(await get(metricsPort, '/proxyMode')).toBe('nftables');
