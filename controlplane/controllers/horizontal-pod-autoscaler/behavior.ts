@@ -2,12 +2,12 @@
 // happened before comes in as a history, and the next one is returned.
 
 import type { HorizontalPodAutoscalerBehavior, HPAScalingRules } from 'kubernetes-types/autoscaling/v2';
-import { type EpochMs, elapsedMs } from '../../../lib/clock.ts';
+import { elapsedMs, type MonotonicMs } from '../../../lib/clock.ts';
 
-/** A number of replicas at a moment: one recommended, or by how many the target was scaled. */
+/** A number of replicas at a moment: one recommended, or by how many the target was scaled. The wall clock may jump meanwhile. */
 export interface Sample {
   readonly replicas: number;
-  readonly at: EpochMs;
+  readonly at: MonotonicMs;
 }
 
 export interface ScaleHistory {
@@ -65,7 +65,7 @@ const TOO_FEW: Reason = {
   message: 'the desired replica count is less than the minimum replica count',
 };
 
-const within = (samples: readonly Sample[], ms: number, now: EpochMs): readonly Sample[] =>
+const within = (samples: readonly Sample[], ms: number, now: MonotonicMs): readonly Sample[] =>
   samples.filter(({ at }) => elapsedMs(at, now) < ms);
 
 /** Without spec.behavior: down only after a while, up to twice as many or 4. */
@@ -74,7 +74,7 @@ export function normalizePlainly(
   { min, max, current }: Limits,
   history: ScaleHistory,
   stabilizationMs: number,
-  now: EpochMs,
+  now: MonotonicMs,
 ): Normalized {
   const recent = within(history.recommendations, stabilizationMs, now);
   const stabilized = Math.max(desired, ...recent.map(({ replicas }) => replicas));
@@ -98,7 +98,7 @@ export function normalizeByBehavior(
   behavior: HorizontalPodAutoscalerBehavior,
   history: ScaleHistory,
   defaultDownMs: number,
-  now: EpochMs,
+  now: MonotonicMs,
 ): Normalized {
   const { current } = limits;
   const upMs = (behavior.scaleUp?.stabilizationWindowSeconds ?? 0) * 1000;
@@ -125,7 +125,7 @@ function limitByRate(
   { min, max, current }: Limits,
   { scaleUp, scaleDown }: HorizontalPodAutoscalerBehavior,
   history: ScaleHistory,
-  now: EpochMs,
+  now: MonotonicMs,
 ): readonly [number, Reason] {
   if (desired > current) {
     const rate = Math.max(upRate(current, scaleUp, history, now), current);
@@ -140,13 +140,13 @@ function limitByRate(
 }
 
 /** How many there were when the policy's period began. */
-function before(current: number, seconds: number, { ups, downs }: ScaleHistory, now: EpochMs): number {
+function before(current: number, seconds: number, { ups, downs }: ScaleHistory, now: MonotonicMs): number {
   const sum = (samples: readonly Sample[]): number =>
     within(samples, seconds * 1000, now).reduce((total, { replicas }) => total + replicas, 0);
   return current - sum(ups) + sum(downs);
 }
 
-function upRate(current: number, rules: HPAScalingRules | undefined, history: ScaleHistory, now: EpochMs): number {
+function upRate(current: number, rules: HPAScalingRules | undefined, history: ScaleHistory, now: MonotonicMs): number {
   if (rules?.selectPolicy === 'Disabled') return current;
   const proposed = (rules?.policies ?? []).map(({ type, value, periodSeconds }) => {
     const start = before(current, periodSeconds, history, now);
@@ -155,7 +155,12 @@ function upRate(current: number, rules: HPAScalingRules | undefined, history: Sc
   return rules?.selectPolicy === 'Min' ? Math.min(...proposed) : Math.max(0, ...proposed);
 }
 
-function downRate(current: number, rules: HPAScalingRules | undefined, history: ScaleHistory, now: EpochMs): number {
+function downRate(
+  current: number,
+  rules: HPAScalingRules | undefined,
+  history: ScaleHistory,
+  now: MonotonicMs,
+): number {
   if (rules?.selectPolicy === 'Disabled') return current;
   const proposed = (rules?.policies ?? []).map(({ type, value, periodSeconds }) => {
     const start = before(current, periodSeconds, history, now);
@@ -170,7 +175,7 @@ export function withScale(
   behavior: HorizontalPodAutoscalerBehavior | undefined,
   from: number,
   to: number,
-  now: EpochMs,
+  now: MonotonicMs,
 ): ScaleHistory {
   if (behavior === undefined || from === to) return history;
   const periods = [...(behavior.scaleUp?.policies ?? []), ...(behavior.scaleDown?.policies ?? [])];

@@ -166,7 +166,7 @@ export class HorizontalPodAutoscalerController implements Controller {
     const current = scale.spec?.replicas ?? 0;
     const history = this.#histories.get(hpa.metadata.uid) ?? {
       ...NO_HISTORY,
-      recommendations: [{ replicas: current, at: this.#context.clock.now() }],
+      recommendations: [{ replicas: current, at: this.#context.clock.monotonic() }],
     };
     this.#histories.set(hpa.metadata.uid, history);
     if (current === 0 && min !== 0) {
@@ -184,7 +184,7 @@ export class HorizontalPodAutoscalerController implements Controller {
     if (wanted === undefined) {
       return await this.#report(work, this.#withoutMetrics(hpa, current));
     }
-    const now = this.#context.clock.now();
+    const now = this.#context.clock.monotonic();
     const limits = { min, max, current };
     const { downscaleStabilizationMs } = this.#settings;
     const normalized =
@@ -305,7 +305,7 @@ export class HorizontalPodAutoscalerController implements Controller {
     );
     this.#event(hpa, 'Normal', 'SuccessfulRescale', `New size: ${replicas}; reason: ${reason}`);
     const history = this.#histories.get(hpa.metadata.uid) ?? NO_HISTORY;
-    this.#histories.set(hpa.metadata.uid, withScale(history, hpa.spec.behavior, current, replicas, clock.now()));
+    this.#histories.set(hpa.metadata.uid, withScale(history, hpa.spec.behavior, current, replicas, clock.monotonic()));
     await this.#report(work, { ...this.#statusOf(hpa, current, replicas, statuses), lastScaleTime: work.now });
   }
 
@@ -319,7 +319,7 @@ export class HorizontalPodAutoscalerController implements Controller {
     { status }: HorizontalPodAutoscaler,
     currentReplicas: number,
     desiredReplicas: number,
-    currentMetrics: readonly autoscaling.MetricStatus[],
+    currentMetrics: readonly autoscaling.MetricStatus[] | null | undefined,
   ): Status {
     const { lastScaleTime, observedGeneration } = status ?? {};
     return {
@@ -327,7 +327,8 @@ export class HorizontalPodAutoscalerController implements Controller {
       ...(lastScaleTime === undefined ? {} : { lastScaleTime }),
       currentReplicas,
       desiredReplicas,
-      currentMetrics: [...currentMetrics],
+      // null in an autoscaler that has had none: a server's zero value.
+      currentMetrics: [...(currentMetrics ?? [])],
     };
   }
 

@@ -24,12 +24,14 @@ import {
   byValue,
 } from '../../../../controlplane/controllers/horizontal-pod-autoscaler/replicas.ts';
 import type { HorizontalPodAutoscaler } from '../../../../controlplane/controllers/shared/objects.ts';
-import { epochMs, plusMs } from '../../../../lib/clock.ts';
+import { epochMs, monotonicMs, plusMs } from '../../../../lib/clock.ts';
 import { rfc3339 } from '../../../../lib/rfc3339.ts';
 import { settle } from '../../../support/virtual-clock.ts';
 import { environment, makePod, meta } from '../environment.ts';
 
 const NOW = epochMs(1_800_000_000_000);
+/** Of histories. */
+const SINCE_START = monotonicMs(10_000_000);
 const ago = (ms: number): string => rfc3339(plusMs(NOW, -ms));
 
 interface Given {
@@ -163,7 +165,10 @@ describe('a target', () => {
   });
 });
 
-const sample = (replicas: number, secondsAgo: number): Sample => ({ replicas, at: plusMs(NOW, -secondsAgo * 1000) });
+const sample = (replicas: number, secondsAgo: number): Sample => ({
+  replicas,
+  at: plusMs(SINCE_START, -secondsAgo * 1000),
+});
 const history = (part: Partial<ScaleHistory>): ScaleHistory => ({ ...NO_HISTORY, ...part });
 
 describe('without a behavior', () => {
@@ -188,7 +193,7 @@ describe('without a behavior', () => {
       { min: 2, max: 10, current },
       history({ recommendations }),
       300_000,
-      NOW,
+      SINCE_START,
     );
     expect([normalized.replicas, normalized.ableToScale.reason, normalized.limit.reason]).toEqual([
       replicas,
@@ -270,14 +275,14 @@ describe('a behavior', () => {
       behavior,
       history(past),
       300_000,
-      NOW,
+      SINCE_START,
     );
     expect([normalized.replicas, normalized.limit.reason]).toEqual([replicas, limit]);
   });
 
   it('keeps what its longest period looks back at', () => {
     const behavior = { ...up([pods(2, 60)]), ...down([percent(10, 120)]) };
-    const next = withScale(history({ ups: [sample(1, 119), sample(1, 121)] }), behavior, 5, 3, NOW);
+    const next = withScale(history({ ups: [sample(1, 119), sample(1, 121)] }), behavior, 5, 3, SINCE_START);
     expect(next).toMatchObject({ ups: [{ replicas: 1 }], downs: [{ replicas: 2 }] });
   });
 });
@@ -306,6 +311,9 @@ describe('the controller', () => {
       ],
     },
   });
+
+  /** Fields of Go's that the published types do not know to be null. */
+  const asServed = (fields: object): Partial<HorizontalPodAutoscaler> => JSON.parse(JSON.stringify(fields));
 
   function start(replicas: number, uses: readonly number[], ...autoscalers: HorizontalPodAutoscaler[]) {
     const env = environment();
@@ -377,6 +385,26 @@ describe('the controller', () => {
     expect(scales()).toEqual([]);
   });
 
+  it.each([-1_800_000, 3_600_000])(
+    'scales down after five minutes, though the wall clock jumps by %i ms',
+    async (jump) => {
+      const { client, clock, scales } = start(4, [500, 500, 500, 500]);
+      await clock.advance(60_000);
+      clock.jump(jump);
+      const items = ['p0', 'p1', 'p2', 'p3'].map((name) => ({
+        metadata: { name },
+        timestamp: rfc3339(clock.now()),
+        window: '15s',
+        containers: [{ name: 'c', usage: { cpu: '100m' } }],
+      }));
+      client.objects.set(METRICS, { items });
+      await clock.advance(270_000);
+      expect(scales()).toEqual([]);
+      await clock.advance(60_000);
+      expect(scales()[0]).toMatchObject({ spec: { replicas: 2 } });
+    },
+  );
+
   it('keeps to its bounds without looking at metrics', async () => {
     const { events, scales } = start(1, []);
     await settle();
@@ -403,7 +431,9 @@ describe('the controller', () => {
   });
 
   it('reports metrics that cannot be had', async () => {
-    const { client, clock, events, statuses } = start(3, []);
+    // As a server shows it before the first status.
+    const status = { currentReplicas: 0, desiredReplicas: 0, currentMetrics: null, conditions: null };
+    const { client, clock, events, statuses } = start(3, [], { ...autoscaler(), ...asServed({ status }) });
     client.objects.delete(METRICS);
     await clock.advance(15_000);
     const why =
