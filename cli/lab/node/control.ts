@@ -22,9 +22,20 @@ export type Order =
 /** Undefined for a request that is none. Pure. */
 export function parseOrder(method: string | undefined, url: string | undefined): Order | undefined {
   if (url === '/nodes') return method === 'GET' ? { kind: 'list' } : method === 'POST' ? { kind: 'add' } : undefined;
-  const [, name, word] = /^\/nodes\/([-a-z0-9]+)\/([a-z]+)$/.exec(url ?? '') ?? [];
+  const [, name, word] = /^\/nodes\/([^/?]+)\/([a-z]+)$/.exec(url ?? '') ?? [];
   const order = NODE_ORDERS.find((each) => each === word);
-  return method !== 'POST' || name === undefined || order === undefined ? undefined : { kind: 'node', name, order };
+  if (method !== 'POST' || name === undefined || order === undefined) return undefined;
+  return { kind: 'node', name: decoded(name), order };
+}
+
+/** Names are as they were typed, so that the refusal of one shows it. */
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch (error) {
+    if (error instanceof URIError) return name;
+    throw error;
+  }
 }
 
 /** Serves until `close`. Only root can connect: the directory is root's. */
@@ -110,6 +121,14 @@ export async function sendOrder(
   throw new UserError(typeof value === 'object' && value !== null ? (field(value, 'message') ?? answer) : answer);
 }
 
+function unsent(error: Error): string | undefined {
+  if (isErrno(error, 'EACCES')) return 'must be root: orders to the nodes of a lab are taken from root alone';
+  if (isErrno(error, 'ENOENT', 'ECONNREFUSED')) {
+    return 'no lab with several nodes runs there: start one with nodelet up --nodes 3';
+  }
+  return isErrno(error, 'ECONNRESET', 'EPIPE') ? 'the lab ended before it had carried out the order' : undefined;
+}
+
 function roundTrip(
   socket: string,
   method: string,
@@ -123,10 +142,8 @@ function roundTrip(
       text(response).then((answer) => resolve({ code: response.statusCode, answer }), reject);
     });
     outgoing.once('error', (error) => {
-      const absent = isErrno(error, 'ENOENT', 'ECONNREFUSED', 'EACCES');
-      reject(
-        absent ? new UserError('no lab with several nodes runs there: start one with nodelet up --nodes 3') : error,
-      );
+      const why = unsent(error);
+      reject(why === undefined ? error : new UserError(why));
     });
     outgoing.end(content);
   });

@@ -119,7 +119,7 @@ export class LabNode {
     work: () => Promise<void>,
   ): Promise<void> {
     const { name } = this.plan;
-    if (!from.includes(this.#condition)) throw new UserError(`${name} is ${this.#condition}: it cannot be ${what}`);
+    if (!from.includes(this.#condition)) throw new UserError(refusal(name, this.#condition, what, to));
     this.#condition = 'changing';
     try {
       this.#work = work();
@@ -299,6 +299,12 @@ export class LabNode {
     await disconnectNode(plan);
     this.#launcher = undefined;
   }
+}
+
+/** Why an order is refused. Pure. */
+export function refusal(name: string, condition: NodeCondition, what: string, to: NodeCondition): string {
+  if (condition === 'changing') return `${name} is not ${what}: another order to it is being carried out`;
+  return condition === to ? `${name} is ${condition} already` : `${name} is ${condition}: it cannot be ${what}`;
 }
 
 /** When the node's agent was last heard of; undefined for one that never was, and while the API server does not answer. */

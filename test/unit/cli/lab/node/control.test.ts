@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { nodeTable } from '../../../../../cli/commands/node.ts';
 import { parseOrder, sendOrder, serveOrders, wanted } from '../../../../../cli/lab/node/control.ts';
-import type { NodeOrders, NodeView } from '../../../../../cli/lab/node/orders.ts';
+import { refusal } from '../../../../../cli/lab/node/node.ts';
+import type { NodeCondition, NodeOrders, NodeView } from '../../../../../cli/lab/node/orders.ts';
 import { UserError } from '../../../../../lib/errors.ts';
 
 it.each([
@@ -14,7 +15,11 @@ it.each([
   ['GET', '/nodes/node-1/kill', undefined],
   ['POST', '/nodes/node-1/eat', undefined],
   ['POST', '/nodes/node-1/constructor', undefined],
-  ['POST', '/nodes/../kill', undefined],
+  ['POST', '/nodes/%2E%2E%2Fx/kill', { kind: 'node', name: '../x', order: 'kill' }],
+  ['POST', '/nodes/NODE-1/kill', { kind: 'node', name: 'NODE-1', order: 'kill' }],
+  ['POST', '/nodes/%/kill', { kind: 'node', name: '%', order: 'kill' }],
+  ['POST', '/nodes//kill', undefined],
+  ['POST', '/nodes/a/b/kill', undefined],
   ['DELETE', '/nodes', undefined],
 ])('%s %s is the order %j', (method, url, expected) => {
   expect(parseOrder(method, url)).toEqual(expected);
@@ -70,6 +75,34 @@ it('orders go through a socket of root’s, and refusals come back in their own 
     await serving.close();
     await rm(directory, { recursive: true });
   }
+});
+
+it.each<[NodeCondition, string, NodeCondition, string]>([
+  ['running', 'started', 'running', 'n is running already'],
+  ['killed', 'stopped', 'stopped', 'n is killed: it cannot be stopped'],
+  ['changing', 'healed', 'running', 'n is not healed: another order to it is being carried out'],
+])('a node that is %s is not %s', (condition, what, to, expected) => {
+  expect(refusal('n', condition, what, to)).toBe(expected);
+});
+
+it('an order whose lab ends meanwhile is one line', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'nodelet-orders-'));
+  const socket = join(directory, 'lab.sock');
+  const reached = Promise.withResolvers<void>();
+  const never = (): Promise<never> => {
+    reached.resolve();
+    return new Promise(() => undefined);
+  };
+  const serving = await serveOrders(socket, {
+    list: () => [],
+    ...{ add: never, stop: never, start: never, kill: never, partition: never, heal: never },
+  });
+  const order = sendOrder(socket, 'POST', '/nodes/node-1/kill');
+  const refused = expect(order).rejects.toThrow('the lab ended before it had carried out the order');
+  await reached.promise;
+  await serving.close();
+  await refused;
+  await rm(directory, { recursive: true });
 });
 
 it('nodes are shown as a table', () => {
