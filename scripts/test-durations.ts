@@ -22,6 +22,7 @@ export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
   ['test/e2e/lab/lab.test.ts', 169],
   ['test/e2e/drills/drills.test.ts', 110],
   ['test/e2e/nodes/nodes.test.ts', 60],
+  ['test/e2e/nodes/faults.test.ts', 60],
   ['test/e2e/nodes/crash.test.ts', 20],
   ['test/e2e/explain/explain.test.ts', 100],
   ['test/e2e/explain/images.test.ts', 18],

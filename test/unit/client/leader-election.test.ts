@@ -149,6 +149,24 @@ describe('processes', () => {
     expect(server.stored?.spec?.leaseTransitions).toBe(1);
   });
 
+  it.each([-3_600_000, 3_600_000])(
+    'neither lose nor keep a lease by a wall clock that jumps by %i ms',
+    async (jump) => {
+      const { clock, working, history, all } = processes('a', 'b');
+      await settle();
+      await clock.advance(10_000);
+      clock.jump(jump);
+      await clock.advance(60_000);
+      expect(history).toEqual(['a']);
+      const [a] = all;
+      if (a === undefined) throw new Error('no process');
+      a.isAway = true;
+      clock.jump(jump);
+      await clock.advance(20_000);
+      expect([...working]).toEqual(['b']);
+    },
+  );
+
   it('renew with one request every two seconds', async () => {
     const { clock, server } = processes('a');
     await settle();

@@ -269,6 +269,16 @@ describe('TaintEvictionController', () => {
     expect(events).toEqual(['p TaintManagerEviction: Marking for deletion Pod demo/p']);
   });
 
+  it.each([-3_600_000, 3_600_000])('counts the seconds though the wall clock jumps by %i ms', async (jump) => {
+    const { clock, client } = start(300);
+    await clock.advance(100_000);
+    clock.jump(jump);
+    await clock.advance(199_000);
+    expect(client.writes).toEqual([]);
+    await clock.advance(1_000);
+    expect(client.writes).toHaveLength(2);
+  });
+
   it('deletes none whose node is back in time', async () => {
     const { clock, client, events, informers } = start(300);
     await clock.advance(200_000);

@@ -221,6 +221,40 @@ describe('the controller', () => {
     ]);
   });
 
+  it('starts none twice when the clock is set back, and goes on when the time has come again', async () => {
+    const env = start(makeCronJob({ schedule: '* * * * *' }, { lastScheduleTime: NOW }));
+    await env.clock.advance(3 * 60_000 + 200);
+    expect(env.active()).toEqual([nameAt(1), nameAt(2), nameAt(3)]);
+    env.clock.jump(-3_600_000);
+    await env.clock.advance(3_600_000 - 10_000);
+    expect(env.active()).toEqual([nameAt(1), nameAt(2), nameAt(3)]);
+    await env.clock.advance(70_000);
+    expect(env.active()).toEqual([nameAt(1), nameAt(2), nameAt(3), nameAt(4)]);
+    expect(env.client.writes.filter(({ verb }) => verb === 'create')).toHaveLength(4);
+  });
+
+  it.each([
+    [3_600_000, [nameAt(1), nameAt(62)], false],
+    [3 * 3_600_000, [nameAt(1), nameAt(182)], true],
+  ])('makes up for one time when the clock is set forward by %i ms', async (jump, active, warns) => {
+    const env = start(makeCronJob({ schedule: '* * * * *' }, { lastScheduleTime: NOW }));
+    await env.clock.advance(60_000 + 200);
+    env.clock.jump(jump);
+    await env.clock.advance(60_000);
+    expect(env.active()).toEqual(active);
+    expect(env.events.some((event) => event.startsWith('tick TooManyMissedTimes: '))).toBe(warns);
+  });
+
+  it('of 200 missed times starts none that is older than its deadline, and warns of none', async () => {
+    const env = start(makeCronJob({ schedule: '0 0 * * *', startingDeadlineSeconds: 60 }, {}, 200 * 24 * 60));
+    await env.clock.advance(120_000);
+    expect(env.active()).toEqual([nameAt(0)]);
+    const late = start(makeCronJob({ schedule: '0 0 * * *', startingDeadlineSeconds: 60 }, {}, 200 * 24 * 60));
+    late.clock.jump(120_000);
+    await late.clock.advance(1);
+    expect(late.events).toEqual([]);
+  });
+
   it.each<[string, string[], unknown]>([
     ['Allow', ['SuccessfulCreate', 'SuccessfulCreate'], [nameAt(1), nameAt(2)]],
     ['Forbid', ['SuccessfulCreate', 'JobAlreadyActive'], [nameAt(1)]],
