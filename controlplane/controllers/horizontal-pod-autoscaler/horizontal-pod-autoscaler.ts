@@ -319,7 +319,7 @@ export class HorizontalPodAutoscalerController implements Controller {
     { status }: HorizontalPodAutoscaler,
     currentReplicas: number,
     desiredReplicas: number,
-    currentMetrics: readonly autoscaling.MetricStatus[] | null | undefined,
+    currentMetrics: readonly autoscaling.MetricStatus[],
   ): Status {
     const { lastScaleTime, observedGeneration } = status ?? {};
     return {
@@ -327,8 +327,7 @@ export class HorizontalPodAutoscalerController implements Controller {
       ...(lastScaleTime === undefined ? {} : { lastScaleTime }),
       currentReplicas,
       desiredReplicas,
-      // null in an autoscaler that has had none: a server's zero value.
-      currentMetrics: [...(currentMetrics ?? [])],
+      currentMetrics: [...currentMetrics],
     };
   }
 
