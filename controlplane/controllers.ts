@@ -25,7 +25,8 @@ import { TtlAfterFinishedController } from './controllers/ttl-after-finished/ttl
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
 import type { Informers } from './informers.ts';
 import { NamespaceController } from './namespace/namespace.ts';
-import { NodeLifecycleController } from './node/lifecycle.ts';
+import { NodeIpamController, type NodeIpamSettings } from './node/ipam.ts';
+import { NodeLifecycleController, type NodeLifecycleSettings } from './node/lifecycle.ts';
 import { TaintEvictionController } from './node/taint-eviction.ts';
 import { PodGarbageCollector } from './podgc/podgc.ts';
 import type { Controller, ControllerContext } from './runtime.ts';
@@ -39,8 +40,10 @@ export interface ControllerSettings {
   readonly rootCa: string | undefined;
   /** What certificate requests are signed with; without it none is. */
   readonly signing?: SigningAuthority;
-  /** How long a node may be silent before it is Unknown, ms. Absent: the controller's own default. */
-  readonly nodeMonitorGraceMs?: number;
+  /** Without it nodes get no podCIDRs. */
+  readonly nodeIpam?: NodeIpamSettings;
+  /** What differs from the controller's own defaults. */
+  readonly nodeLifecycle?: Partial<NodeLifecycleSettings>;
   /** Absent: the controller's own defaults. */
   readonly autoscaler?: AutoscalerSettings;
   /** Addresses for Services of type LoadBalancer (CIDR); without it they get none. */
@@ -52,7 +55,8 @@ export interface ControllerRow {
   readonly name: string;
   /** Its events' source.component. */
   readonly component: string;
-  make(context: ControllerContext, informers: Informers, settings: ControllerSettings): Controller;
+  /** Undefined where the settings leave it out. */
+  make(context: ControllerContext, informers: Informers, settings: ControllerSettings): Controller | undefined;
 }
 
 const row = (name: string, component: string, make: ControllerRow['make']): ControllerRow => ({
@@ -76,12 +80,10 @@ export const CONTROLLERS: readonly ControllerRow[] = [
   row(
     'node-lifecycle-controller',
     'node-controller',
-    (context, informers, { nodeMonitorGraceMs }) =>
-      new NodeLifecycleController(
-        context,
-        informers,
-        nodeMonitorGraceMs === undefined ? {} : { graceMs: nodeMonitorGraceMs },
-      ),
+    (context, informers, { nodeLifecycle }) => new NodeLifecycleController(context, informers, nodeLifecycle),
+  ),
+  row('node-ipam-controller', 'cidrAllocator', (context, informers, { nodeIpam }) =>
+    nodeIpam === undefined ? undefined : new NodeIpamController(context, informers, nodeIpam),
   ),
   row(
     'taint-eviction-controller',

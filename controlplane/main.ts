@@ -12,8 +12,7 @@ import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { SigningAuthority } from './controllers/certificates/request.ts';
-import type { AutoscalerSettings } from './controllers/horizontal-pod-autoscaler/pod-groups.ts';
-import { chooseControllers } from './controllers.ts';
+import { type ControllerSettings, chooseControllers } from './controllers.ts';
 import { Informers } from './informers.ts';
 import { type ControllerContext, type Log, runController } from './runtime.ts';
 import { DEFAULT_SCHEDULER, type SchedulerSettings } from './scheduler/config/model.ts';
@@ -41,12 +40,8 @@ export interface ControlPlaneOptions {
   readonly signing?: SigningAuthority;
   /** CA to publish as kube-root-ca.crt, PEM; by default the one that controllerManager trusts. */
   readonly rootCa?: string;
-  /** As kube-controller-manager's --node-monitor-grace-period, ms. */
-  readonly nodeMonitorGraceMs?: number;
-  /** As kube-controller-manager's --horizontal-pod-autoscaler-… flags. */
-  readonly autoscaler?: AutoscalerSettings;
-  /** Addresses for Services of type LoadBalancer (CIDR); without it they get none. */
-  readonly loadBalancerRange?: string;
+  /** Those of single controllers. */
+  readonly controllerSettings?: Omit<ControllerSettings, 'rootCa' | 'signing'>;
   /** CSI drivers whose volumes are made, attached, grown and deleted by this process, as by csi-provisioner and the other side-cars. */
   readonly csiDrivers?: readonly DriverEndpoint[];
   readonly tracer: Tracer;
@@ -113,16 +108,13 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     });
     parts.push({ lease: 'kube-scheduler', context, client, run: (until) => scheduler.run(until) });
   }
-  const { autoscaler, nodeMonitorGraceMs, loadBalancerRange } = options;
   const settings = {
+    ...options.controllerSettings,
     rootCa: options.rootCa ?? options.controllerManager.ca,
-    ...(nodeMonitorGraceMs === undefined ? {} : { nodeMonitorGraceMs }),
-    ...(autoscaler === undefined ? {} : { autoscaler }),
-    ...(loadBalancerRange === undefined ? {} : { loadBalancerRange }),
     ...(options.signing === undefined ? {} : { signing: options.signing }),
   };
-  const controllers = chooseControllers(options.controllers ?? ['*']).map(({ component, make }) =>
-    make(contextOf(managerClient, component), informers, settings),
+  const controllers = chooseControllers(options.controllers ?? ['*']).flatMap(
+    ({ component, make }) => make(contextOf(managerClient, component), informers, settings) ?? [],
   );
   // Where another controller manager has the controllers, it has their lease too.
   const lease = controllers.length > 0 ? 'kube-controller-manager' : 'nodelet-csi-sidecars';

@@ -16,13 +16,14 @@ import { systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { createLog } from '../../lib/log.ts';
 import { Tracer } from '../../lib/trace.ts';
+import { type ControllerFlags, controllerFlags, controllerSettings } from './controller-flags.ts';
 import { durationFlag } from './duration-flag.ts';
 import { stopSignal } from './signals.ts';
 
 /** kube-controller-manager's. ms. */
 const YEAR_MS = 365 * 24 * 3_600_000;
 
-interface Flags {
+interface Flags extends ControllerFlags {
   readonly kubeconfig: string;
   readonly schedulerKubeconfig?: string;
   readonly schedulerConfig?: string;
@@ -32,7 +33,6 @@ interface Flags {
   readonly leaderElectLeaseDuration: number;
   readonly leaderElectRenewDeadline: number;
   readonly leaderElectRetryPeriod: number;
-  readonly nodeMonitorGracePeriod?: number;
   readonly horizontalPodAutoscalerSyncPeriod: number;
   readonly horizontalPodAutoscalerDownscaleStabilization: number;
   readonly loadBalancerRange?: string;
@@ -107,7 +107,7 @@ export function controllerNames(text: string): readonly string[] {
 }
 
 export function controlplaneCommand(): Command {
-  return new Command('controlplane')
+  return controllerFlags(new Command('controlplane'))
     .description('run the scheduler and the controllers')
     .requiredOption('--kubeconfig <file>', 'identity of the controllers (system:kube-controller-manager)')
     .option('--scheduler-kubeconfig <file>', 'identity of the scheduler (system:kube-scheduler); without it none runs')
@@ -142,11 +142,6 @@ export function controlplaneCommand(): Command {
       'between two tries',
       durationFlag('--leader-elect-retry-period'),
       LEADER_ELECTION_DEFAULTS.retryPeriodMs,
-    )
-    .option(
-      '--node-monitor-grace-period <duration>',
-      'how long a node may be silent before it is unhealthy (default: 40s)',
-      durationFlag('--node-monitor-grace-period'),
     )
     .option(
       '--horizontal-pod-autoscaler-sync-period <duration>',
@@ -195,13 +190,15 @@ export function controlplaneCommand(): Command {
           : { schedulerSettings: await schedulerSettings(flags.schedulerConfig) }),
         ...(flags.leaderElect ? { leaderElection: leaderElection(flags) } : {}),
         controllers: controllerNames(flags.controllers),
-        ...(flags.nodeMonitorGracePeriod === undefined ? {} : { nodeMonitorGraceMs: flags.nodeMonitorGracePeriod }),
-        autoscaler: {
-          ...AUTOSCALER_DEFAULTS,
-          syncPeriodMs: flags.horizontalPodAutoscalerSyncPeriod,
-          downscaleStabilizationMs: flags.horizontalPodAutoscalerDownscaleStabilization,
+        controllerSettings: {
+          ...controllerSettings(flags),
+          ...(flags.loadBalancerRange === undefined ? {} : { loadBalancerRange: flags.loadBalancerRange }),
+          autoscaler: {
+            ...AUTOSCALER_DEFAULTS,
+            syncPeriodMs: flags.horizontalPodAutoscalerSyncPeriod,
+            downscaleStabilizationMs: flags.horizontalPodAutoscalerDownscaleStabilization,
+          },
         },
-        ...(flags.loadBalancerRange === undefined ? {} : { loadBalancerRange: flags.loadBalancerRange }),
         ...(await signingAuthority(flags)),
         csiDrivers: flags.csiEndpoint,
         tracer: new Tracer(),

@@ -100,7 +100,7 @@ export function upCommand(): Command {
     .option('--zone <names>', 'zones of the nodes, in turn, with commas between', zones, [])
     .option(
       '--node-monitor-grace-period <duration>',
-      'how long a node may be silent before it is unhealthy (default: 40s)',
+      'how long a node may be silent before it is unhealthy (default: 50s)',
       (text) => {
         durationFlag('--node-monitor-grace-period')(text);
         return text;

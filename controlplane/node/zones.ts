@@ -1,112 +1,116 @@
-// How many nodes of a zone are not ready, and how fast such nodes are tainted for that (pkg/controller/nodelifecycle): where most of a
-// zone is lost at once, it is rather the way to them that is. Pure, but for the state of the limits.
+// How fast nodes of a failure zone may lose their pods: by how many nodes of the zone, and of the cluster, are not ready. Pure.
+// Upstream's handleDisruption (pkg/controller/nodelifecycle): when no node of the whole cluster is ready it is more likely the control
+// plane that is cut off than all nodes, and no pod is evicted.
 
 import type { Node } from '../../client/types.ts';
-import { elapsedMs, type MonotonicMs, plusMs } from '../../lib/clock.ts';
+import { elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
+import { getOwn } from '../../lib/own-property.ts';
 
-/** full: no node of it is ready. partial: more than two are not, and they are a large part. */
-export type ZoneState = 'normal' | 'partial' | 'full';
-
-export interface EvictionRates {
-  /** Nodes of a zone that are tainted in a second. */
-  readonly perSecond: number;
-  /** The same in a large zone in partial disruption; in a small one none is. */
-  readonly secondaryPerSecond: number;
-  /** The part of a zone's nodes, 0 to 1, from which on its disruption is partial. */
-  readonly unhealthyThreshold: number;
+/** kube-controller-manager's flags of these names. */
+export interface EvictionSettings {
+  /** Nodes a second, in each zone. */
+  readonly nodeEvictionRate: number;
+  /** Nodes a second in a large zone that is partially disrupted; a small one has none. */
+  readonly secondaryNodeEvictionRate: number;
+  /** The part of a zone's nodes that are not ready from which on it is partially disrupted. */
+  readonly unhealthyZoneThreshold: number;
   /** A zone with more nodes is large. */
-  readonly largeZone: number;
+  readonly largeClusterSizeThreshold: number;
 }
 
-/** The defaults of --node-eviction-rate, --secondary-node-eviction-rate, --unhealthy-zone-threshold, --large-cluster-size-threshold. */
-export const EVICTION_RATES: EvictionRates = {
-  perSecond: 0.1,
-  secondaryPerSecond: 0.01,
-  unhealthyThreshold: 0.55,
-  largeZone: 50,
+export const EVICTION_DEFAULTS: EvictionSettings = {
+  nodeEvictionRate: 0.1,
+  secondaryNodeEvictionRate: 0.01,
+  unhealthyZoneThreshold: 0.55,
+  largeClusterSizeThreshold: 50,
 };
 
-export interface Zone {
-  readonly state: ZoneState;
-  readonly size: number;
+export type ZoneState = 'Normal' | 'PartialDisruption' | 'FullDisruption';
+
+/** Nodes with this label count for no zone. */
+export const EXCLUDE_DISRUPTION = 'node.kubernetes.io/exclude-disruption';
+/** Fewer nodes than this that are not ready are no disruption of a part. */
+const FEW = 3;
+
+/** By region and zone; '' for a node of none. The older labels come first, as upstream. */
+export function zoneOf({ metadata: { labels = {} } }: Pick<Node, 'metadata'>): string {
+  const label = (older: string, newer: string): string => getOwn(labels, older) ?? getOwn(labels, newer) ?? '';
+  const zone = label('failure-domain.beta.kubernetes.io/zone', 'topology.kubernetes.io/zone');
+  const region = label('failure-domain.beta.kubernetes.io/region', 'topology.kubernetes.io/region');
+  return region === '' && zone === '' ? '' : `${region}:${zone}`;
 }
 
-/** Its loss is no sign of a disruption. */
-export function isExcluded({ metadata }: Pick<Node, 'metadata'>): boolean {
-  return metadata.labels?.['node.kubernetes.io/exclude-disruption'] !== undefined;
-}
-
-export function readiness({ status }: Node): string | undefined {
+export function readyStatus({ status }: Pick<Node, 'status'>): string | undefined {
   return status?.conditions?.find(({ type }) => type === 'Ready')?.status;
 }
 
-/** Region and zone; nodes without either are in one zone. */
-export function zoneOf({ metadata }: Pick<Node, 'metadata'>): string {
-  const { labels = {} } = metadata;
-  const region = labels['topology.kubernetes.io/region'] ?? labels['failure-domain.beta.kubernetes.io/region'];
-  const zone = labels['topology.kubernetes.io/zone'] ?? labels['failure-domain.beta.kubernetes.io/zone'];
-  return `${region ?? ''}\0${zone ?? ''}`;
+export function zoneState(ready: number, notReady: number, threshold: number): ZoneState {
+  if (ready === 0 && notReady > 0) return 'FullDisruption';
+  return notReady >= FEW && notReady / (ready + notReady) >= threshold ? 'PartialDisruption' : 'Normal';
 }
 
-export function zoneState(ready: number, notReady: number, unhealthyThreshold: number): ZoneState {
-  if (ready === 0 && notReady > 0) return 'full';
-  return notReady > 2 && notReady / (ready + notReady) >= unhealthyThreshold ? 'partial' : 'normal';
+export interface Disruption {
+  readonly zones: ReadonlyMap<string, ZoneState>;
+  /** Nodes a second that may be tainted with NoExecute, by zone. */
+  readonly rates: ReadonlyMap<string, number>;
+  /** No node of any zone is ready: nothing is evicted, and what was begun is taken back. */
+  readonly isTotal: boolean;
 }
 
-/** The zones of all nodes that count. */
-export function surveyZones(nodes: Iterable<Node>, { unhealthyThreshold }: EvictionRates): ReadonlyMap<string, Zone> {
+export function disruptionOf(nodes: readonly Node[], settings: EvictionSettings): Disruption {
   const counts = new Map<string, { ready: number; notReady: number }>();
   for (const node of nodes) {
-    if (isExcluded(node)) continue;
-    const zone = zoneOf(node);
-    const count = counts.get(zone) ?? { ready: 0, notReady: 0 };
-    counts.set(zone, count);
-    if (readiness(node) === 'True') count.ready++;
+    if (node.metadata.labels?.[EXCLUDE_DISRUPTION] !== undefined) continue;
+    const count = counts.get(zoneOf(node)) ?? { ready: 0, notReady: 0 };
+    if (readyStatus(node) === 'True') count.ready++;
     else count.notReady++;
+    counts.set(zoneOf(node), count);
   }
-  return new Map(
-    [...counts].map(([zone, { ready, notReady }]) => {
-      return [zone, { state: zoneState(ready, notReady, unhealthyThreshold), size: ready + notReady }];
-    }),
-  );
+  const zones = new Map<string, ZoneState>();
+  for (const [zone, { ready, notReady }] of counts) {
+    zones.set(zone, zoneState(ready, notReady, settings.unhealthyZoneThreshold));
+  }
+  const isTotal = zones.size > 0 && [...zones.values()].every((state) => state === 'FullDisruption');
+  const rates = new Map<string, number>();
+  for (const node of nodes) rates.set(zoneOf(node), isTotal ? 0 : settings.nodeEvictionRate);
+  for (const [zone, state] of zones) {
+    const { ready = 0, notReady = 0 } = counts.get(zone) ?? {};
+    const isLarge = ready + notReady > settings.largeClusterSizeThreshold;
+    if (state === 'PartialDisruption') rates.set(zone, isLarge ? settings.secondaryNodeEvictionRate : 0);
+  }
+  return { zones, rates, isTotal };
 }
 
-/** No node anywhere is ready: none is tainted, since it is the control plane that has lost them. */
-export function allAreLost(zones: ReadonlyMap<string, Zone>): boolean {
-  return zones.size > 0 && [...zones.values()].every(({ state }) => state === 'full');
+/** A token bucket that holds one token. */
+export interface Bucket {
+  /** Tokens a second. */
+  readonly rate: number;
+  readonly tokens: number;
+  readonly at: MonotonicMs;
 }
 
-/** Nodes in a second. */
-export function rateOf(zone: Zone | undefined, rates: EvictionRates): number {
-  if (zone?.state !== 'partial') return rates.perSecond;
-  return zone.size > rates.largeZone ? rates.secondaryPerSecond : 0;
+export function fullBucket(rate: number, at: MonotonicMs): Bucket {
+  return { rate, tokens: 1, at };
 }
 
-/** A token bucket of one token for each zone. */
-export class EvictionLimits {
-  readonly #zones = new Map<string, { perSecond: number; nextAt: MonotonicMs }>();
-  readonly #usual: number;
+function filled({ rate, tokens, at }: Bucket, now: MonotonicMs): Bucket {
+  return { rate, tokens: Math.min(1, tokens + (rate * elapsedMs(at, now)) / 1000), at: now };
+}
 
-  /** `usual`: nodes in a second, of a zone for which no other rate is set. */
-  constructor(usual: number) {
-    this.#usual = usual;
-  }
+/** How long until there is a token, whole ms; undefined: never. */
+export function tokenInMs(bucket: Bucket, now: MonotonicMs): number | undefined {
+  if (bucket.rate <= 0) return undefined;
+  // What is left of a sum of fractions is no reason to wait.
+  return Math.max(0, Math.ceil(((1 - filled(bucket, now).tokens) / bucket.rate) * 1000 - 1e-6));
+}
 
-  /** A zone whose token is used waits at the new rate from now on. 0: none is to be had. */
-  setRate(zone: string, perSecond: number, now: MonotonicMs): void {
-    const limit = this.#zones.get(zone);
-    if (limit?.perSecond === perSecond) return;
-    const isFree = limit === undefined || (limit.perSecond > 0 && limit.nextAt <= now);
-    this.#zones.set(zone, { perSecond, nextAt: isFree || perSecond === 0 ? now : plusMs(now, 1000 / perSecond) });
-  }
+/** Without the token that `tokenInMs` has promised. */
+export function withoutToken(bucket: Bucket, now: MonotonicMs): Bucket {
+  return { rate: bucket.rate, tokens: 0, at: now };
+}
 
-  /** 0 where the token was free, and is taken now; else ms until it may be, Infinity where the rate has to change before. */
-  take(zone: string, now: MonotonicMs): number {
-    const limit = this.#zones.get(zone) ?? { perSecond: this.#usual, nextAt: now };
-    this.#zones.set(zone, limit);
-    if (limit.perSecond === 0) return Number.POSITIVE_INFINITY;
-    if (limit.nextAt > now) return elapsedMs(now, limit.nextAt);
-    limit.nextAt = plusMs(now, 1000 / limit.perSecond);
-    return 0;
-  }
+/** With another rate; where there was no token yet there is none now. */
+export function withRate(bucket: Bucket, rate: number, now: MonotonicMs): Bucket {
+  if (bucket.rate === rate) return bucket;
+  return { rate, tokens: tokenInMs(bucket, now) === 0 ? 1 : 0, at: now };
 }

@@ -1,42 +1,22 @@
 // IP addresses and ranges in fields: what is wrong with one, and whether a range lies in another. Older fields take what
 // Go once took (leading zeros, bits beyond the prefix) with a warning, newer ones only the canonical form.
 
+import {
+  addressBits as bits,
+  canonicalIPv6,
+  addressNumber as numberOf,
+  parseRange,
+  type Range,
+} from '../../../lib/ip-range.ts';
 import { isIPv4, isIPv6 } from '../names.ts';
 
-export interface Range {
-  readonly family: 4 | 6;
-  readonly address: bigint;
-  readonly prefix: number;
-}
+export { parseRange, type Range };
 
 const NOT_IP = 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)';
 const NOT_CIDR = 'must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)';
-const bits = (family: 4 | 6): number => (family === 4 ? 32 : 128);
-
-/** In the form of RFC 5952. Only for a valid address. */
-function canonicalIPv6(address: string): string {
-  return new URL(`http://[${address}]/`).hostname.slice(1, -1);
-}
-
-function numberOf(address: string): bigint {
-  if (isIPv4(address)) return address.split('.').reduce((sum, part) => (sum << 8n) | BigInt(part), 0n);
-  const [head = '', tail] = canonicalIPv6(address).split('::');
-  const left = head === '' ? [] : head.split(':');
-  const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  const groups = [...left, ...Array.from({ length: 8 - left.length - right.length }, () => '0'), ...right];
-  return groups.reduce((sum, group) => (sum << 16n) | BigInt(`0x${group}`), 0n);
-}
 
 function isMapped(address: string): boolean {
   return isIPv6(address) && numberOf(address) >> 32n === 0xffffn;
-}
-
-export function parseRange(text: string): Range | undefined {
-  const [address = '', length = '', more] = text.split('/');
-  const family = isIPv4(address) ? 4 : isIPv6(address) ? 6 : undefined;
-  if (family === undefined || more !== undefined || !/^(0|[1-9]\d{0,2})$/.test(length)) return undefined;
-  const prefix = Number(length);
-  return prefix > bits(family) ? undefined : { family, address: numberOf(address), prefix };
 }
 
 function network({ family, address, prefix }: Range): bigint {

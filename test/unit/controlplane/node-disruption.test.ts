@@ -1,18 +1,8 @@
-// How soon nodes that are not ready are tainted for eviction, and that none is when all of them are lost at once.
+// How soon nodes whose leases are not renewed are tainted for eviction, and that none is when all of them are lost at once.
 
 import { describe, expect, it } from 'vitest';
 import type { Lease, Node } from '../../../client/types.ts';
 import { NodeLifecycleController } from '../../../controlplane/node/lifecycle.ts';
-import {
-  allAreLost,
-  EVICTION_RATES,
-  EvictionLimits,
-  rateOf,
-  surveyZones,
-  type ZoneState,
-  zoneState,
-} from '../../../controlplane/node/zones.ts';
-import { monotonicMs } from '../../../lib/clock.ts';
 import { apiError } from '../../support/fake-client.ts';
 import { environment, makeNode, meta } from './environment.ts';
 
@@ -20,66 +10,6 @@ function inZone(name: string, ready: string, zone: string, more: Readonly<Record
   const node = makeNode(name, ready);
   return { ...node, metadata: { ...node.metadata, labels: { 'topology.kubernetes.io/zone': zone, ...more } } };
 }
-
-describe('zones', () => {
-  it.each<[number, number, ZoneState]>([
-    [3, 0, 'normal'],
-    [0, 1, 'full'],
-    [0, 0, 'normal'],
-    [1, 1, 'normal'],
-    // At most two nodes are no disruption.
-    [1, 2, 'normal'],
-    [3, 3, 'normal'],
-    [2, 3, 'partial'],
-    [9, 11, 'partial'],
-    [10, 11, 'normal'],
-  ])('%i ready and %i not: %s', (ready, notReady, state) => {
-    expect(zoneState(ready, notReady, EVICTION_RATES.unhealthyThreshold)).toBe(state);
-  });
-
-  it('are of region and zone; nodes that are excluded do not count', () => {
-    const nodes = [
-      inZone('a1', 'True', 'a'),
-      inZone('a2', 'Unknown', 'a'),
-      inZone('b1', 'False', 'b'),
-      inZone('b2', 'True', 'b', { 'node.kubernetes.io/exclude-disruption': '' }),
-      inZone('b3', 'True', 'b', { 'topology.kubernetes.io/region': 'r' }),
-    ];
-    const zones = surveyZones(nodes, EVICTION_RATES);
-    expect([...zones.values()]).toEqual([
-      { state: 'normal', size: 2 },
-      { state: 'full', size: 1 },
-      { state: 'normal', size: 1 },
-    ]);
-    expect(allAreLost(zones)).toBe(false);
-    expect(allAreLost(surveyZones(nodes.slice(2, 4), EVICTION_RATES))).toBe(true);
-    expect(allAreLost(new Map())).toBe(false);
-  });
-
-  it.each<[ZoneState, number, number]>([
-    ['normal', 100, 0.1],
-    ['full', 3, 0.1],
-    ['partial', 50, 0],
-    ['partial', 51, 0.01],
-  ])('%s, of %i nodes: %f nodes a second', (state, size, rate) => {
-    expect(rateOf({ state, size }, EVICTION_RATES)).toBe(rate);
-  });
-
-  it('limits are of one node each; a zone that waits goes on waiting at a new rate', () => {
-    const limits = new EvictionLimits(1);
-    const at = (seconds: number) => monotonicMs(seconds * 1000);
-    limits.setRate('z', 0.1, at(0));
-    expect([limits.take('z', at(5)), limits.take('z', at(6)), limits.take('z', at(15))]).toEqual([0, 9000, 0]);
-    limits.setRate('z', 0.01, at(16));
-    expect(limits.take('z', at(16))).toBe(100_000);
-    limits.setRate('z', 0, at(17));
-    expect(limits.take('z', at(1000))).toBe(Number.POSITIVE_INFINITY);
-    limits.setRate('z', 0.1, at(2000));
-    expect([limits.take('z', at(2000)), limits.take('z', at(2010)), limits.take('other', at(0))]).toEqual([
-      10_000, 0, 0,
-    ]);
-  });
-});
 
 /** A cluster whose writes are stored; nodes renew their leases until they are silent. */
 function cluster(nodes: readonly Node[]) {
@@ -104,7 +34,7 @@ function cluster(nodes: readonly Node[]) {
     informers.nodes.upsert(next);
     return next;
   };
-  env.run(new NodeLifecycleController(env.context, informers));
+  env.run(new NodeLifecycleController(env.context, informers, { nodeMonitorGraceMs: 40_000 }));
   informers.nodes.replace(nodes);
   let beat = 0;
   /** Of so many seconds, with leases renewed by all but those that are silent. */
@@ -177,7 +107,7 @@ describe('NodeLifecycleController', () => {
     await env.pass(60, all);
     expect(env.tainted('NoSchedule')).toEqual(all);
     expect(env.tainted('NoExecute')).toEqual([]);
-    expect(env.logs).toContain('node-lifecycle: no node is ready: none is tainted for eviction');
+    expect(env.logs).toContain('node-lifecycle: all Nodes are not-Ready: nothing is evicted (master disruption mode)');
     env.report('z3', 'True');
     await env.pass(35, ['z1', 'z2']);
     expect(env.tainted('NoSchedule')).toEqual(['z1', 'z2']);

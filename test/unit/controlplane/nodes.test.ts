@@ -2,19 +2,17 @@
 
 import type { Taint } from 'kubernetes-types/core/v1';
 import { describe, expect, it } from 'vitest';
-import type { Lease, Node, Pod } from '../../../client/types.ts';
-import { NodeLifecycleController } from '../../../controlplane/node/lifecycle.ts';
+import type { Node, Pod } from '../../../client/types.ts';
 import { TaintEvictionController } from '../../../controlplane/node/taint-eviction.ts';
-import { nextTaints, unknownConditions } from '../../../controlplane/node/taints.ts';
+import { type Eviction, nextTaints, olderLabels, unknownConditions } from '../../../controlplane/node/taints.ts';
 import { tolerationMs } from '../../../controlplane/node/toleration-time.ts';
 import { PodGarbageCollector } from '../../../controlplane/podgc/podgc.ts';
 import { apiError } from '../../support/fake-client.ts';
-import { settle } from '../../support/virtual-clock.ts';
 import { environment, makeNode, makePod, meta, NOW } from './environment.ts';
 
 describe('nextTaints', () => {
   const keys = (node: Node): string[] | undefined =>
-    nextTaints(node, NOW, true)?.map(({ key, effect }) => `${key}:${effect}`);
+    nextTaints(node, NOW, 'now')?.map(({ key, effect }) => `${key}:${effect}`);
   const notReady = ['node.kubernetes.io/not-ready:NoSchedule', 'node.kubernetes.io/not-ready:NoExecute'];
   const unreachable = ['node.kubernetes.io/unreachable:NoSchedule', 'node.kubernetes.io/unreachable:NoExecute'];
 
@@ -60,9 +58,39 @@ describe('nextTaints', () => {
     expect(keys(node)).toEqual(expected);
   });
 
+  it.each<[string, Node, Eviction, string[] | undefined]>([
+    ['a silent node that has to wait', makeNode('n', 'Unknown'), 'not yet', unreachable.slice(0, 1)],
+    [
+      'one that was not ready before changes taints without waiting',
+      makeNode('n', 'Unknown', { taints: [{ key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }] }),
+      'not yet',
+      unreachable,
+    ],
+    [
+      'none is driven out where no node is ready',
+      makeNode('n', 'Unknown', {
+        taints: [
+          { key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' },
+          { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' },
+          { key: 'gpu', effect: 'NoExecute' },
+        ],
+      }),
+      'never',
+      ['node.kubernetes.io/unreachable:NoSchedule', 'gpu:NoExecute'],
+    ],
+    [
+      'of our keys another effect is not ours',
+      makeNode('n', 'True', { taints: [{ key: 'node.kubernetes.io/memory-pressure', effect: 'NoExecute' }] }),
+      'now',
+      undefined,
+    ],
+  ])('%s', (_what, node, eviction, expected) => {
+    expect(nextTaints(node, NOW, eviction)?.map(({ key, effect }) => `${key}:${effect}`)).toEqual(expected);
+  });
+
   it('keeps the time of a taint that stays', () => {
     const taints = [{ key: 'node.kubernetes.io/not-ready', effect: 'NoExecute', timeAdded: '2025-01-01T00:00:00Z' }];
-    expect(nextTaints(makeNode('n', 'False', { taints }), NOW, true)).toContainEqual(taints[0]);
+    expect(nextTaints(makeNode('n', 'False', { taints }), NOW, 'not yet')).toContainEqual(taints[0]);
   });
 
   it('a silent node has all its conditions Unknown, with the time of its last heartbeat', () => {
@@ -84,123 +112,24 @@ describe('nextTaints', () => {
   });
 });
 
-describe('NodeLifecycleController', () => {
-  const lease = (renewTime: string): Lease => ({ metadata: meta('n', 'kube-node-lease'), spec: { renewTime } });
-  function start() {
-    const env = environment();
-    env.run(new NodeLifecycleController(env.context, env.informers));
-    env.informers.nodeLeases.upsert(lease('1'));
-    env.informers.nodes.upsert(makeNode('n', 'True'));
-    return env;
-  }
-
-  it('declares a node Unknown 40 s after its last renewal, not earlier', async () => {
-    const { clock, client, events, informers } = start();
-    await clock.advance(30_000);
-    informers.nodeLeases.upsert(lease('2'));
-    await clock.advance(39_999);
-    expect(client.writes).toEqual([]);
-    await clock.advance(1);
-    expect(client.writes).toMatchObject([
-      {
-        verb: 'patch',
-        path: '/api/v1/nodes/n/status',
-        type: 'strategic',
-        body: {
-          status: {
-            conditions: [
-              { type: 'Ready', status: 'Unknown', message: 'Kubelet stopped posting node status.' },
-              {},
-              {},
-              {},
-            ],
-          },
-        },
-      },
-    ]);
-    expect(events).toEqual(['n NodeNotReady: Node n status is now: NodeNotReady']);
-  });
-
-  it('marks the Ready pods of a node that becomes Unknown, once, and again after a failure', async () => {
-    const { clock, client, events, informers } = start();
-    const status = (value: string) => ({
-      conditions: [
-        { type: 'Initialized', status: 'True' },
-        { type: 'Ready', status: value },
-      ],
-    });
-    const pod = (name: string, nodeName: string, value: string): Pod => {
-      return makePod(name, { nodeName }, { status: status(value) });
-    };
-    for (const each of [pod('here', 'n', 'True'), pod('waits', 'n', 'False'), pod('elsewhere', 'other', 'True')]) {
-      informers.pods.upsert(each);
-    }
-    const types = ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure'];
-    const conditions = types.map((type) => ({ type, status: 'Unknown' }));
-    const unknown: Node = { ...makeNode('n', 'Unknown'), status: { conditions } };
-    client.onWrite = ({ path }) => {
-      if (path === '/api/v1/nodes/n/status') informers.nodes.upsert(unknown);
-      return {};
-    };
-    client.failures.push(undefined, apiError(500, 'InternalError'));
-    await clock.advance(40_000);
-    await clock.advance(5_000);
-    const marks = client.writes.filter(({ path }) => path.includes('/pods/'));
-    expect(marks).toMatchObject([
-      {
-        path: '/api/v1/namespaces/demo/pods/here/status',
-        type: 'strategic',
-        body: { status: { conditions: [{ type: 'Ready', status: 'False' }] } },
-      },
-    ]);
-    expect(events).toEqual([
-      'n NodeNotReady: Node n status is now: NodeNotReady',
-      'here NodeNotReady: Node is not ready',
-    ]);
-  });
-
-  it('a lease that is written again without being renewed is no sign of life', async () => {
-    const { clock, client, informers } = start();
-    await clock.advance(20_000);
-    informers.nodeLeases.upsert(lease('1'));
-    await clock.advance(20_000);
-    expect(client.writes.length).toBe(1);
-  });
-
-  it('taints by condition, guarded by the version of the node', async () => {
-    const { client, informers } = start();
-    informers.nodes.upsert(makeNode('other', 'True'));
-    const node = makeNode('n', 'False');
-    await settle();
-    informers.nodes.upsert(node);
-    await settle();
-    expect(client.writes).toMatchObject([
-      {
-        path: '/api/v1/nodes/n',
-        type: 'merge',
-        body: {
-          metadata: { resourceVersion: node.metadata.resourceVersion },
-          spec: { taints: [{ effect: 'NoSchedule' }, { effect: 'NoExecute', timeAdded: NOW }] },
-        },
-      },
-    ]);
-  });
-
-  it('watches a node anew after it has come back', async () => {
-    const { clock, client, informers } = start();
-    await clock.advance(40_000);
-    const beat = (at: string): Node => ({
-      ...makeNode('n', 'True'),
-      status: { conditions: [{ type: 'Ready', status: 'True', lastHeartbeatTime: at }] },
-    });
-    informers.nodes.upsert(beat('later'));
-    await settle();
-    client.writes.length = 0;
-    await clock.advance(39_999);
-    expect(client.writes).toEqual([]);
-    await clock.advance(1);
-    expect(client.writes.length).toBe(1);
-  });
+it.each<[string, Record<string, string> | undefined, Record<string, string> | undefined]>([
+  ['no labels', undefined, undefined],
+  ['older ones alone', { 'beta.kubernetes.io/os': 'linux' }, undefined],
+  ['a newer one alone', { 'kubernetes.io/os': 'linux' }, { 'beta.kubernetes.io/os': 'linux' }],
+  [
+    'one that is right and one that is not',
+    {
+      'kubernetes.io/os': 'linux',
+      'beta.kubernetes.io/os': 'linux',
+      'kubernetes.io/arch': 'arm64',
+      'beta.kubernetes.io/arch': 'amd64',
+    },
+    { 'beta.kubernetes.io/arch': 'arm64' },
+  ],
+])('olderLabels: %s', (_what, labels, expected) => {
+  const node = makeNode('n', 'True');
+  const metadata = { ...node.metadata, ...(labels === undefined ? {} : { labels }) };
+  expect(olderLabels({ ...node, metadata })).toEqual(expected);
 });
 
 const UNREACHABLE = { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' };
