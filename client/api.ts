@@ -7,6 +7,7 @@ import { errorMessage } from '../lib/errors.ts';
 import { maskedJson } from '../lib/masked-json.ts';
 import type { OpenSpan, Tracer } from '../lib/trace.ts';
 import { ApiError, UnreachableError } from './errors.ts';
+import { parseObject } from './json.ts';
 import type { ClusterAccess } from './kubeconfig.ts';
 import { type LineStream, lines } from './lines.ts';
 import { type Query, queryString, requestInfo } from './paths.ts';
@@ -156,7 +157,7 @@ export class ApiClient {
   #json<T>(call: Call): Promise<T> {
     return this.#call(call, 'short', async (response, span) => {
       const text = await readText(response);
-      const object: T = JSON.parse(text);
+      const object = parseObject<T>(text);
       span.detail(() => ({ response: maskedJson(object) }));
       span.set({ resourceVersion: resourceVersionOf(object) });
       return object;
@@ -293,7 +294,7 @@ function events<T>(stream: LineStream): AsyncIterableIterator<WatchEvent<T>> {
       const { done, value } = await stream.next();
       if (done === true) return { done, value: undefined };
       try {
-        return { done: false, value: JSON.parse(value) as WatchEvent<T> };
+        return { done: false, value: parseObject<WatchEvent<T>>(value) };
       } catch (error) {
         await stream.return();
         throw error;
