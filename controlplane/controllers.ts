@@ -6,6 +6,7 @@ import { CertificateApprovingController } from './controllers/certificates/appro
 import { CertificateCleaner } from './controllers/certificates/cleaning.ts';
 import type { SigningAuthority } from './controllers/certificates/request.ts';
 import { CertificateSigningController } from './controllers/certificates/signing.ts';
+import { ClusterRoleAggregationController } from './controllers/clusterrole-aggregation/clusterrole-aggregation.ts';
 import { CronJobController } from './controllers/cronjob/cronjob.ts';
 import { DaemonSetController } from './controllers/daemonset/daemonset.ts';
 import { DeploymentController } from './controllers/deployment/deployment.ts';
@@ -21,6 +22,7 @@ import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { ReplicationControllerController } from './controllers/replicationcontroller/replicationcontroller.ts';
 import { ServiceLbController } from './controllers/service-lb/service-lb.ts';
 import { StatefulSetController } from './controllers/statefulset/statefulset.ts';
+import { TtlController } from './controllers/ttl/ttl.ts';
 import { TtlAfterFinishedController } from './controllers/ttl-after-finished/ttl-after-finished.ts';
 import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
 import type { Informers } from './informers.ts';
@@ -30,6 +32,7 @@ import { NodeLifecycleController, type NodeLifecycleSettings } from './node/life
 import { TaintEvictionController } from './node/taint-eviction.ts';
 import { PodGarbageCollector } from './podgc/podgc.ts';
 import type { Controller, ControllerContext } from './runtime.ts';
+import { RootCaPublisher } from './serviceaccount/root-ca.ts';
 import { ServiceAccountController } from './serviceaccount/serviceaccount.ts';
 import { VolumeBinder } from './volume-binder/binder.ts';
 import { VolumeProtection } from './volume-protection/protection.ts';
@@ -75,8 +78,17 @@ export const CONTROLLERS: readonly ControllerRow[] = [
   row(
     'serviceaccount-controller',
     'serviceaccount-controller',
-    (context, informers, { rootCa }) => new ServiceAccountController(context, informers, rootCa),
+    (context, informers) => new ServiceAccountController(context, informers),
   ),
+  row('root-ca-certificate-publisher-controller', 'root-ca-certificate-publisher', (context, informers, { rootCa }) =>
+    rootCa === undefined ? undefined : new RootCaPublisher(context, informers, rootCa),
+  ),
+  row(
+    'clusterrole-aggregation-controller',
+    'clusterrole-aggregation-controller',
+    (context, informers) => new ClusterRoleAggregationController(context, informers),
+  ),
+  row('ttl-controller', 'ttl-controller', (context, informers) => new TtlController(context, informers)),
   row(
     'node-lifecycle-controller',
     'node-controller',
@@ -187,11 +199,15 @@ export const CONTROLLERS: readonly ControllerRow[] = [
     'attachdetach-controller',
     (context, informers) => new AttachDetachController(context, informers),
   ),
-  // persistentvolume-protection-controller is in it.
   row(
     'persistentvolumeclaim-protection-controller',
-    'node-controller',
-    (context, informers) => new VolumeProtection(context, informers),
+    'pvc-protection-controller',
+    (context, informers) => new VolumeProtection(context, informers, 'claims'),
+  ),
+  row(
+    'persistentvolume-protection-controller',
+    'pv-protection-controller',
+    (context, informers) => new VolumeProtection(context, informers, 'volumes'),
   ),
   row(
     'ephemeral-volume-controller',

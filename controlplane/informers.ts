@@ -5,6 +5,7 @@ import type { Identified, ReadableStore } from '../client/store.ts';
 import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service, Stored } from '../client/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
+import type { ClusterRole } from './controllers/clusterrole-aggregation/aggregate.ts';
 import type {
   CertificateSigningRequest,
   ControllerRevision,
@@ -66,6 +67,7 @@ export class Informers {
   readonly csiNodes: ReadableStore<CsiNode>;
   readonly volumeAttachments: ReadableStore<VolumeAttachment>;
   readonly csiStorageCapacities: ReadableStore<CsiStorageCapacity>;
+  readonly clusterRoles: ReadableStore<ClusterRole>;
   readonly services: ReadableStore<Service>;
   readonly endpoints: ReadableStore<Endpoints>;
   readonly endpointSlices: ReadableStore<EndpointSlice>;
@@ -123,6 +125,7 @@ export class Informers {
     this.csiNodes = storage('csinodes');
     this.volumeAttachments = storage('volumeattachments');
     this.csiStorageCapacities = storage('csistoragecapacities');
+    this.clusterRoles = informer('clusterroles', resourcePath('rbac.authorization.k8s.io/v1', 'clusterroles'));
     this.services = core('services');
     this.endpoints = core('endpoints');
     this.endpointSlices = informer('endpointslices', resourcePath('discovery.k8s.io/v1', 'endpointslices'));

@@ -57,7 +57,7 @@ export function decideProtection(
 
 /** Keys are "claim <namespace>/<name>" and "volume <name>". */
 export class VolumeProtection implements Controller {
-  readonly name = 'volume-protection';
+  readonly name: string;
   readonly workers = 2;
   readonly queue: WorkQueue;
   readonly #context: ControllerContext;
@@ -66,15 +66,20 @@ export class VolumeProtection implements Controller {
   constructor(
     context: ControllerContext,
     informers: Pick<Informers, 'persistentVolumes' | 'persistentVolumeClaims' | 'pods'>,
+    protect: 'claims' | 'volumes',
   ) {
+    this.name = `${protect === 'claims' ? 'persistentvolumeclaim' : 'persistentvolume'}-protection`;
     this.#context = context;
     this.#informers = informers;
     this.queue = new WorkQueue({ clock: context.clock, maxDelayMs: 60_000 });
+    if (protect === 'volumes') {
+      informers.persistentVolumes.onChange((changes) => {
+        for (const { type, object } of changes) if (type !== 'removed') this.queue.add(`${VOLUME}${objectKey(object)}`);
+      });
+      return;
+    }
     informers.persistentVolumeClaims.onChange((changes) => {
       for (const { type, object } of changes) if (type !== 'removed') this.queue.add(`${CLAIM}${objectKey(object)}`);
-    });
-    informers.persistentVolumes.onChange((changes) => {
-      for (const { type, object } of changes) if (type !== 'removed') this.queue.add(`${VOLUME}${objectKey(object)}`);
     });
     informers.pods.onChange((changes) => {
       for (const change of changes) this.#podChanged(change);

@@ -45,15 +45,16 @@ export function aggregatedRules(
 ): readonly JsonObject[] | undefined {
   const selectors = selectorsOf(role);
   if (selectors.length === 0) return undefined;
-  const rules = new Map<string, JsonObject>();
+  const rules: JsonObject[] = [];
   const sorted = [...all].sort((a, b) => ((a.metadata.name ?? '') < (b.metadata.name ?? '') ? -1 : 1));
   for (const selector of selectors) {
     for (const other of sorted) {
       if (other.metadata.name === role.metadata.name || !selects(selector, other.metadata.labels ?? {})) continue;
-      for (const rule of listOf(other['rules'])) rules.set(JSON.stringify(rule), rule);
+      // As the controller of the control plane has it, so that neither changes what the other wrote.
+      for (const rule of listOf(other['rules'])) if (!rules.some((known) => sameJson(known, rule))) rules.push(rule);
     }
   }
-  return [...rules.values()];
+  return rules;
 }
 
 /** Roles that are part of each other in a circle would pass their rules on for ever. */

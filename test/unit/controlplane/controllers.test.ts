@@ -6,6 +6,7 @@ import type { Pod } from '../../../client/types.ts';
 import type { Namespace } from '../../../controlplane/informers.ts';
 import { deletionConditions, NamespaceController } from '../../../controlplane/namespace/namespace.ts';
 import { Scheduler } from '../../../controlplane/scheduler/scheduler.ts';
+import { RootCaPublisher } from '../../../controlplane/serviceaccount/root-ca.ts';
 import { ServiceAccountController } from '../../../controlplane/serviceaccount/serviceaccount.ts';
 import { apiError } from '../../support/fake-client.ts';
 import { settle } from '../../support/virtual-clock.ts';
@@ -274,14 +275,15 @@ describe('NamespaceController', () => {
   });
 });
 
-describe('ServiceAccountController', () => {
-  function start({ rootCa }: { readonly rootCa: string | undefined } = { rootCa: 'PEM' }) {
+describe('what a namespace gets', () => {
+  function start({ rootCa }: { readonly rootCa?: string } = { rootCa: 'PEM' }) {
     const env = environment();
-    env.run(new ServiceAccountController(env.context, env.informers, rootCa));
+    env.run(new ServiceAccountController(env.context, env.informers));
+    if (rootCa !== undefined) env.run(new RootCaPublisher(env.context, env.informers, rootCa));
     return env;
   }
 
-  it('gives a new namespace its account and the CA', async () => {
+  it('is its account and the CA', async () => {
     const { client, informers } = start();
     informers.namespaces.upsert({ metadata: meta('demo') });
     await settle();
@@ -294,32 +296,37 @@ describe('ServiceAccountController', () => {
     ]);
   });
 
-  it('gives nothing to one that is being deleted', async () => {
+  it('is nothing when it is being deleted', async () => {
     const { client, informers } = start();
     informers.namespaces.upsert({ metadata: { ...meta('demo'), deletionTimestamp: NOW } });
     await settle();
     expect(client.writes).toEqual([]);
   });
 
-  it('makes a deleted account again, and mends a changed CA', async () => {
+  it('is made again when it was deleted, and as it was when it was changed', async () => {
     const { client, informers } = start();
     const account = { metadata: meta('default', 'demo') };
     informers.namespaces.upsert({ metadata: meta('demo') });
     informers.defaultServiceAccounts.upsert(account);
-    informers.rootCaConfigMaps.upsert({ metadata: meta('kube-root-ca.crt', 'demo'), data: { 'ca.crt': 'PEM' } });
     await settle();
     client.writes.length = 0;
     informers.defaultServiceAccounts.remove(account);
     await settle();
     expect(client.writes).toMatchObject([{ verb: 'create', path: '/api/v1/namespaces/demo/serviceaccounts' }]);
     informers.defaultServiceAccounts.upsert({ metadata: meta('default', 'demo') });
-    informers.rootCaConfigMaps.upsert({ metadata: meta('kube-root-ca.crt', 'demo'), data: { 'ca.crt': 'forged' } });
+    const name = 'kube-root-ca.crt';
+    informers.rootCaConfigMaps.upsert({ metadata: meta(name, 'demo'), data: { 'ca.crt': 'PEM' } });
+    informers.rootCaConfigMaps.upsert({ metadata: meta(name, 'demo'), data: { 'ca.crt': 'forged', more: 'x' } });
     await settle();
-    expect(client.writes.at(-1)).toMatchObject({ verb: 'patch', type: 'merge', body: { data: { 'ca.crt': 'PEM' } } });
+    expect(client.writes.at(-1)).toMatchObject({
+      verb: 'patch',
+      type: 'merge',
+      body: { data: { 'ca.crt': 'PEM', more: null } },
+    });
   });
 
   it('takes "already there" for done', async () => {
-    const { client, informers, logs } = start({ rootCa: undefined });
+    const { client, informers, logs } = start({});
     client.failures.push(apiError(409, 'AlreadyExists'));
     informers.namespaces.upsert({ metadata: meta('demo') });
     await settle();

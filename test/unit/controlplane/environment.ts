@@ -2,6 +2,7 @@
 
 import { Store } from '../../../client/store.ts';
 import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service } from '../../../client/types.ts';
+import type { ClusterRole } from '../../../controlplane/controllers/clusterrole-aggregation/aggregate.ts';
 import type {
   CertificateSigningRequest,
   ControllerRevision,
@@ -54,6 +55,7 @@ export function environment() {
     defaultServiceAccounts: new Store<ServiceAccount>(),
     rootCaConfigMaps: new Store<ConfigMap>(),
     nodeLeases: new Store<Lease>(),
+    clusterRoles: new Store<ClusterRole>(),
     services: new Store<Service>(),
     endpoints: new Store<Endpoints>(),
     endpointSlices: new Store<EndpointSlice>(),

@@ -131,7 +131,7 @@ test.each<[string, string, string]>([
   ['disk-eviction-images', 'removed >= 1', 'removed == 0'],
   ['image-gc', 'max(removed) <= 301s', 'max(removed) <= 30s'],
   ['local-storage-limits', 'pressure == 0', 'pressure == 1'],
-  ['node-lease-expiry', 'unknown > 29s', 'unknown > 42s'],
+  ['node-lease-expiry', 'unknown > 39s', 'unknown > 42s'],
   ['node-cut-off', 'shown == 0', 'shown == 1'],
   ['node-eviction-timing', '[30s, 300s]', '[30s, 30s]'],
   ['dns-policy', 'merged == [0]', 'merged == [1]'],

@@ -97,7 +97,7 @@ describe('VolumeProtection', () => {
   it('lets a claim go the moment its last pod is gone, and asks the server first', async () => {
     const { client, informers, context, run } = environment();
     client.objects.set('/api/v1/namespaces/demo/pods', { items: [] });
-    run(new VolumeProtection(context, informers));
+    run(new VolumeProtection(context, informers, 'claims'));
     const pod = podWithClaims('p', ['c'], 'n');
     informers.pods.upsert(pod);
     informers.persistentVolumeClaims.upsert(going);
@@ -119,7 +119,7 @@ describe('VolumeProtection', () => {
   it('keeps a claim that only the server knows to be used', async () => {
     const { client, informers, context, run } = environment();
     client.objects.set('/api/v1/namespaces/demo/pods', { items: [podWithClaims('p', ['c'], 'n')] });
-    run(new VolumeProtection(context, informers));
+    run(new VolumeProtection(context, informers, 'claims'));
     informers.persistentVolumeClaims.upsert(going);
     await settle();
     expect(client.reads).toBe(1);
@@ -128,7 +128,7 @@ describe('VolumeProtection', () => {
 
   it('keeps a volume while it is bound', async () => {
     const { client, informers, context, run } = environment();
-    run(new VolumeProtection(context, informers));
+    run(new VolumeProtection(context, informers, 'volumes'));
     const volume = makeVolume('v', {}, { finalizers: ['kubernetes.io/pv-protection'], ...GOING }, 'Bound');
     informers.persistentVolumes.upsert(volume);
     await settle();
