@@ -1,9 +1,9 @@
 // Runs an object through a row as the registry does: decode, defaults, admission, validation.
 
 import { AdmissionChain } from '../../../../apiserver/admission/chain.ts';
+import { NO_CONFIGURATIONS } from '../../../../apiserver/admission/configuration.ts';
 import type { AdmissionAttributes, Operation } from '../../../../apiserver/admission/plugin.ts';
 import { atOnce } from '../../../../apiserver/admission/steps.ts';
-import { NO_CONFIGURATIONS } from '../../../../apiserver/admission/configuration.ts';
 import { createPlugins } from '../../../../apiserver/admission/table.ts';
 import { WebhookClient } from '../../../../apiserver/admission/webhooks/client.ts';
 import { NO_AUTHORIZER } from '../../../../apiserver/auth/authorizer.ts';
