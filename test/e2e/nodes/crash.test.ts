@@ -3,18 +3,20 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MARKER_NAME } from '../../../cli/lab/marker.ts';
 import { labPaths } from '../../../cli/lab/paths.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { controlplaneProgram } from '../../../cli/lab/programs.ts';
 import { readLabState } from '../../../cli/lab/state.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
 import { compareWithMachine, type MachineSnapshot, snapshotMachine } from '../../../lib/machine.ts';
-import { signalProcess } from '../../../lib/processes.ts';
+import { type ProcessEntry, signalProcess } from '../../../lib/processes.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
 import { eventually, FOREVER, shellPod } from '../agent/harness.ts';
 import { guardLab } from '../support/guardian.ts';
@@ -73,21 +75,50 @@ test('another controller manager and another scheduler take the place of the lab
   await kubectl('wait', '--for=condition=Ready', 'pod/on-node-1', 'pod/on-node-2', '--timeout=60s');
 });
 
-test('down takes everything away after up was killed, and containerd and the shims of a node', async () => {
+/** Everything that the lab can have left, one line each. */
+async function leftOver(): Promise<readonly string[]> {
+  const left = await compareWithMachine(before, {
+    directories: [root],
+    mentioning: labNames(labPaths(root)),
+    settleMs: SETTLE_MS,
+  });
+  const processes = await labProcesses(root);
+  return [...left, ...processes.map(({ pid, argv }) => `left behind: process ${pid} ${argv.join(' ')}`)];
+}
+
+const programs = async (): Promise<readonly ProcessEntry[]> =>
+  (await labProcesses(root)).filter(({ argv }) => argv.some((word) => word.endsWith('cli/main.ts')));
+
+test('down takes everything away after up was killed, parts of the nodes, and another down half-way', async () => {
   const ended = once(up, 'exit');
   up.kill('SIGKILL');
   standIn?.kill('SIGKILL');
   await ended;
   const own = await labProcesses(root);
   const ofOne = own.filter(({ argv }) => argv.some((word) => word.includes('/nodes/node-1/containerd')));
+  const agents = own.filter(({ argv }) => argv.includes('--hostname-override') && argv.includes('node-2'));
   expect(ofOne.length).toBeGreaterThan(0);
-  for (const entry of ofOne) await signalProcess(entry, 'SIGKILL');
+  for (const entry of [...ofOne, ...agents]) await signalProcess(entry, 'SIGKILL');
+  const first = spawn(NODELET, ['down', '--root', root], { stdio: 'ignore' });
+  const over = once(first, 'exit');
+  // It ends the lab's programs first, and removes the marker last.
+  await eventually('the programs to be gone', async () => ((await programs()).length === 0 ? true : undefined));
+  first.kill('SIGKILL');
+  expect(await over).toEqual([null, 'SIGKILL']);
+  expect(existsSync(join(root, MARKER_NAME))).toBe(true);
   await execOk(NODELET, ['down', '--root', root]);
-  const left = await compareWithMachine(before, {
-    directories: [root],
-    mentioning: labNames(labPaths(root)),
-    settleMs: SETTLE_MS,
-  });
-  expect(left).toEqual([]);
-  expect(await labProcesses(root)).toEqual([]);
+  expect(await leftOver()).toEqual([]);
+});
+
+test('down takes everything away after up was killed half-way', async () => {
+  const flags = ['--nodes', '2', '--images', 'build', '--root', root];
+  up = spawn(NODELET, ['up', ...flags], { stdio: 'ignore' });
+  const ended = once(up, 'exit');
+  await eventually('the first of a node’s programs', async () =>
+    (await programs()).find(({ argv }) => argv.includes('--hostname-override')),
+  );
+  up.kill('SIGKILL');
+  expect(await ended).toEqual([null, 'SIGKILL']);
+  await execOk(NODELET, ['down', '--root', root]);
+  expect(await leftOver()).toEqual([]);
 });

@@ -43,6 +43,7 @@ beforeAll(async () => {
     proxy: 'iptables',
     dns: true,
     netpol: true,
+    registry: true,
     // A lease is renewed each second.
     kubeletConfiguration: { nodeLeaseDurationSeconds: GRACE_MS / 1000 },
     controlplaneFlags: ['--node-monitor-grace-period', `${GRACE_MS / 1000}s`],
@@ -123,7 +124,7 @@ test('whatever is killed while a Deployment rolls is started again, the rollout 
   const node = 'node-1';
   const groups: readonly (readonly Part[])[] = [
     [{ name: 'apiserver' }],
-    [{ name: 'controlplane' }, { name: 'dns' }],
+    [{ name: 'controlplane' }, { name: 'dns' }, { name: 'registry' }],
     [{ node, name: 'containerd' }],
     [
       { node, name: 'agent' },
