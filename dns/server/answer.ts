@@ -23,6 +23,7 @@ import {
 } from '../wire/message.ts';
 import { rcodeText, typeLabel, typeText } from '../wire/names.ts';
 import { makeMessage, questionBytes } from '../wire/records.ts';
+import { FailureLog } from './failure-log.ts';
 
 /** Of questions that this server asks itself to answer one. */
 const MAX_DEPTH = 10;
@@ -77,9 +78,11 @@ function readQuery(bytes: Buffer): Message | undefined {
 
 export class Answerer {
   readonly #parts: AnswererParts;
+  readonly #failures: FailureLog;
 
   constructor(parts: AnswererParts) {
     this.#parts = parts;
+    this.#failures = new FailureLog(parts.clock, (line) => parts.log('error', line));
   }
 
   #zoneOf(name: string): string | undefined {
@@ -167,7 +170,8 @@ export class Answerer {
     const { chains, log, local } = this.#parts;
     const { errors = false, logs = [] } = chains.get(zone) ?? {};
     if (errors && result.kind === 'failure' && result.error !== undefined) {
-      log('error', `plugin/errors: ${rcodeText(result.rcode)} ${describe(request.question)}: ${result.error}`);
+      const { rcode, error } = result;
+      this.#failures.add(() => `plugin/errors: ${rcodeText(rcode)} ${describe(request.question)}: ${error}`);
     }
     if (logs.length === 0) return;
     const reply = parseMessage(finished);

@@ -1,12 +1,16 @@
 // The DNS server with real sockets and a real API server: the cluster's names under the rights that the lab gives it, forwarding,
 // caching, reloading, and what others send.
 
+import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { decode, encode } from 'dns-packet';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { writeKubeconfig } from '../../../apiserver/pki/kubeconfig.ts';
 import { applyDnsObjects, COREFILE } from '../../../cli/lab/dns.ts';
 import { ApiClient } from '../../../client/api.ts';
 import { resourcePath } from '../../../client/paths.ts';
@@ -26,6 +30,7 @@ let admin: ApiClient;
 let upstream: Upstream;
 let second: Upstream;
 let directory: string;
+const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 const WEB = 'web.default.svc.cluster.local';
 const configMap = resourcePath('v1', 'configmaps', { namespace: 'kube-system', name: 'coredns' });
 
@@ -350,3 +355,59 @@ async function idsOverTcp(port: number, bytes: Buffer, count: number): Promise<r
     });
   });
 }
+
+test('a flood of names that no upstream answers: names of the cluster are answered, and memory and log stay as they are', async () => {
+  upstream.says = () => 'silent';
+  const [port, metrics] = [await freePort(), await freePort()];
+  const file = join(directory, 'Corefile-flood');
+  const plugins = ['errors', 'kubernetes cluster.local', `prometheus ${LOCAL}:${metrics}`, 'cache 30'];
+  const forward = `forward . ${LOCAL}:${upstream.port} {\nmax_concurrent 200\n}`;
+  await writeFile(file, `.:${port} {\n${[...plugins, forward].join('\n')}\n}\n`);
+  const kubeconfig = join(directory, 'dns.kubeconfig');
+  const client = api.server.pki.clients.dns;
+  await writeKubeconfig(kubeconfig, { server: api.server.url, ca: api.server.pki.ca.cert, user: 'dns', client });
+  const child = spawn(NODELET, ['dns', '--kubeconfig', kubeconfig, '--bind-address', LOCAL, '--conf', file], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let lines = 0;
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (text: Buffer) => {
+      lines += text.toString('utf8').split('\n').length - 1;
+    });
+  }
+  const flooding = createSocket('udp4');
+  const rejected = async (): Promise<number> => {
+    const text = await (await fetch(`http://${LOCAL}:${metrics}/metrics`)).text();
+    return Number(/^coredns_forward_max_concurrent_rejects_total (\d+)$/m.exec(text)?.[1]);
+  };
+  const flood = async (round: number): Promise<void> => {
+    for (let turn = 0; turn < 60; turn++) {
+      for (let each = 0; each < 200; each++) {
+        flooding.send(makeQuery(each, `${round}-${turn}-${each}.example.com`, Type.A), port, LOCAL);
+      }
+      // The cluster's names in between, each by a socket of its own.
+      expect(await ask(port, WEB)).toBe('NOERROR A 10.96.0.50');
+    }
+  };
+  const resident = async (): Promise<number> => {
+    const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
+    return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1024;
+  };
+  try {
+    expect(await ask(port, WEB)).toBe('NOERROR A 10.96.0.50');
+    await flood(1);
+    const [warm, begun] = [await resident(), lines];
+    await flood(2);
+    await flood(3);
+    // What an upstream does not answer is refused, as soon as so many wait.
+    expect(await rejected()).toBeGreaterThan(1000);
+    expect((await resident()) - warm).toBeLessThan(64);
+    // Of 24,000 failures.
+    expect(lines - begun).toBeLessThan(10_000);
+  } finally {
+    flooding.close();
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+});

@@ -214,14 +214,19 @@ describe.each(['iptables', 'nftables'] as const)('%s', (mode) => {
   test('a client stays with its endpoint where the service says so', async () => {
     const address = await addressOf('web');
     await kubectl('patch', 'service', 'web', '-p', '{"spec":{"sessionAffinity":"ClientIP"}}');
-    await eventually('eight answers of one pod', async () => {
-      const some: (string | undefined)[] = [];
-      for (let turn = 0; turn < 8; turn++) some.push(await answerOf(address));
-      return new Set(some).size === 1 && some[0] !== undefined ? true : undefined;
-    });
+    const nodePort = `${await nodeIP()}:${(await portOf('web')).nodePort}`;
+    for (const to of [address, nodePort]) {
+      await eventually(`eight answers of one pod at ${to}`, async () => {
+        const some: (string | undefined)[] = [];
+        for (let turn = 0; turn < 8; turn++) some.push(await answerOf(to));
+        return new Set(some).size === 1 && some[0] !== undefined ? true : undefined;
+      });
+    }
     await kubectl('patch', 'service', 'web', '-p', '{"spec":{"sessionAffinity":"None"}}');
-    const seen = new Set<string>();
-    await eventually('both pods', async () => (seen.add(await answers(address)).size === 2 ? true : undefined));
+    for (const to of [address, nodePort]) {
+      const seen = new Set<string>();
+      await eventually('both pods', async () => (seen.add(await answers(to)).size === 2 ? true : undefined));
+    }
   });
 
   test('endpoints follow a pod’s readiness, and a service without any refuses connections', async () => {
