@@ -33,7 +33,7 @@ export async function planMirrors(
   return { mirror: registry.url, reachable };
 }
 
-/** Whether the registry serves, within some seconds. */
+/** Whether the registry answers, within some seconds; 401 is an answer. */
 export function registryServes(
   url: string,
   options: { readonly clock: Clock; readonly signal: AbortSignal },
@@ -42,7 +42,7 @@ export function registryServes(
     try {
       const response = await fetch(`${url}/v2/`, { signal: options.signal });
       await response.body?.cancel();
-      return response.ok;
+      return response.status < 500;
     } catch (error) {
       options.signal.throwIfAborted();
       // fetch reports every way of not being reachable as a TypeError.

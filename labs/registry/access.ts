@@ -85,6 +85,9 @@ function readToken(token: string, key: Buffer, now: EpochMs): Claims | undefined
   return claims.exp * 1000 > now ? claims : undefined;
 }
 
+const bearerToken = (header: string | undefined): string | undefined => /^bearer (\S+)$/i.exec(header ?? '')?.[1];
+const userOf = ({ sub }: Claims): string | undefined => (sub === '' ? undefined : sub);
+
 export interface AccessRequest {
   readonly authorization: string | undefined;
   readonly repository: string;
@@ -98,28 +101,41 @@ export type AccessDecision =
   | { readonly kind: 'granted'; readonly user: string | undefined }
   | { readonly kind: 'challenge'; readonly header: string };
 
+const challengeOf = (realm: string, rest = ''): AccessDecision => ({
+  kind: 'challenge',
+  header: `Bearer realm="${realm}",service="${SERVICE}"${rest}`,
+});
+
+/** Of the API itself, where clients look first how they are to authenticate: Docker, which gets a token for every pull then. */
+export function decideBaseAccess(
+  { authorization, realm }: Pick<AccessRequest, 'authorization' | 'realm'>,
+  key: Buffer,
+  now: EpochMs,
+): AccessDecision {
+  const basic = basicCredentials(authorization);
+  if (basic !== undefined) return isAccount(basic) ? { kind: 'granted', user: basic.user } : challengeOf(realm);
+  const claims = readToken(bearerToken(authorization) ?? '', key, now);
+  return claims === undefined ? challengeOf(realm) : { kind: 'granted', user: userOf(claims) };
+}
+
 /** What is neither private nor limited needs no token. */
 export function decideAccess(request: AccessRequest, key: Buffer, now: EpochMs): AccessDecision {
   const { authorization, repository, exists, realm } = request;
   const kind = repositoryKind(repository);
-  const challenge = (error?: string): AccessDecision => ({
-    kind: 'challenge',
-    header:
-      `Bearer realm="${realm}",service="${SERVICE}",scope="repository:${repository}:pull"` +
-      (error === undefined ? '' : `,error="${error}"`),
-  });
+  const challenge = (error?: string): AccessDecision =>
+    challengeOf(realm, `,scope="repository:${repository}:pull"${error === undefined ? '' : `,error="${error}"`}`);
   const basic = basicCredentials(authorization);
   if (basic !== undefined) {
     const user = isAccount(basic) ? basic.user : undefined;
     return user !== undefined && mayPull(user, kind, exists) ? { kind: 'granted', user } : challenge();
   }
-  const token = /^bearer (\S+)$/i.exec(authorization ?? '')?.[1];
+  const token = bearerToken(authorization);
   if (token === undefined) {
     return exists && (kind === 'public' || kind === 'slow') ? { kind: 'granted', user: undefined } : challenge();
   }
   const claims = readToken(token, key, now);
   if (claims === undefined) return challenge('invalid_token');
-  const user = claims.sub === '' ? undefined : claims.sub;
+  const user = userOf(claims);
   const allowed = claims.access.some(({ name, actions }) => name === repository && actions.includes('pull'));
   return allowed && mayPull(user, kind, exists) ? { kind: 'granted', user } : challenge('insufficient_scope');
 }

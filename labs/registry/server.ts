@@ -11,7 +11,7 @@ import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
 import type { Fields } from '../../lib/log-lines.ts';
 import { createServer } from '../../lib/node-http.ts';
 import { readText } from '../../lib/read-body.ts';
-import { basicCredentials, decideAccess, isAccount, issueToken, TOKEN_MS } from './access.ts';
+import { basicCredentials, decideAccess, decideBaseAccess, isAccount, issueToken, TOKEN_MS } from './access.ts';
 import type { Catalog, Repository } from './catalog.ts';
 import type { Content } from './content.ts';
 import { errorBody, type RegistryError, statusOf } from './errors.ts';
@@ -128,9 +128,11 @@ export class RegistryServer {
       case 'token':
         return this.#token(exchange);
       case 'base': {
-        const account = basicCredentials(request.headers.authorization);
-        if (account === undefined || isAccount(account)) return sendJson(response, {});
-        response.setHeader('www-authenticate', 'Basic realm="nodelet"');
+        const { clock } = this.#options;
+        const { authorization } = request.headers;
+        const access = decideBaseAccess({ authorization, realm: realmOf(request) }, this.#key, clock.now());
+        if (access.kind === 'granted') return sendJson(response, {});
+        response.setHeader('www-authenticate', access.header);
         return refuse(response, { code: 'UNAUTHORIZED' }, method);
       }
       case 'catalog':
@@ -152,7 +154,7 @@ export class RegistryServer {
       authorization: request.headers.authorization,
       repository: target.repository,
       exists: repository !== undefined,
-      realm: `http://${ownName(request)}/token`,
+      realm: realmOf(request),
     };
     const access = decideAccess(facts, this.#key, clock.now());
     if (access.kind === 'challenge' || repository === undefined) {
@@ -239,10 +241,11 @@ export class RegistryServer {
   }
 }
 
-/** By which the client knows this server. */
-function ownName({ headers, socket }: IncomingMessage): string {
+/** Where tokens are had, under the name by which the client knows this server. */
+function realmOf({ headers, socket }: IncomingMessage): string {
   const { host = '' } = headers;
-  return /^[\w.:[\]-]+$/.test(host) ? host : `${socket.localAddress}:${socket.localPort}`;
+  const known = /^[\w.:[\]-]+$/.test(host) ? host : `${socket.localAddress}:${socket.localPort}`;
+  return `http://${known}/token`;
 }
 
 function end(response: ServerResponse, body = ''): Promise<void> {

@@ -13,6 +13,7 @@ import {
   apply,
   condition,
   container,
+  deletePods,
   eventually,
   eventWhen,
   getPod,
@@ -40,6 +41,7 @@ beforeAll(async () => {
     proxy: 'iptables',
     dns: true,
     netpol: true,
+    registry: true,
     // A lease is renewed each second.
     kubeletConfiguration: { nodeLeaseDurationSeconds: 4 },
     controlplaneFlags: ['--node-monitor-grace-period', '4s'],
@@ -134,6 +136,27 @@ test('pods on different nodes reach each other, each by its own address', async 
   ] as const) {
     expect(await lab.kubectl('logs', server.metadata.name)).toContain(`${client.status?.podIP}]:`);
   }
+});
+
+test('each node pulls from the registry of the lab, on the bridge', async () => {
+  const names = ['node-1', 'node-2'];
+  const pulled = (node: string): object => {
+    const spec = { nodeSelector: { 'kubernetes.io/hostname': node } };
+    return shellPod(`pulled-${node}`, 'exec sleep 1000', spec, { image: 'limited/busybox' });
+  };
+  await apply(lab, ...names.map(pulled));
+  for (const node of names) {
+    await ready(lab, `pulled-${node}`);
+    await eventWhen(lab, `pulled-${node}`, 'Pulled', /^Successfully pulled image "limited\/busybox" in /);
+  }
+  await deletePods(
+    lab,
+    names.map((node) => `pulled-${node}`),
+    { graceSeconds: 1 },
+  );
+  expect(lab.lab.state.registry?.url).toBe(
+    `http://${viewOf('node-1').address.replace(/\.\d+$/, '.1')}:${lab.lab.state.registry?.own?.port}`,
+  );
 });
 
 test('a Service spans the nodes: from a pod, and from the machine at its address and at each node', async () => {

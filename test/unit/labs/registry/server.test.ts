@@ -162,6 +162,13 @@ it('takes no pushes, and reports so', async () => {
   });
 });
 
+it('has clients look at the API itself for how they are to authenticate', async () => {
+  const response = await get('/v2/');
+  expect(response.headers.get('docker-distribution-api-version')).toBe('registry/2.0');
+  expect(response.headers.get('www-authenticate')).toBe(`Bearer realm="${base}/token",service="registry.nodelet"`);
+  expect(await codes(response)).toEqual([401, 'UNAUTHORIZED']);
+});
+
 describe('a private image', () => {
   const path = '/v2/private/tiny/manifests/latest';
 
@@ -187,6 +194,7 @@ describe('a private image', () => {
     expect((await get('/token?scope=repository:private/tiny:pull', { authorization: wrong })).status).toBe(401);
     expect((await get('/v2/', { authorization: wrong })).status).toBe(401);
     expect((await get('/v2/', { authorization: basic })).status).toBe(200);
+    expect((await get('/v2/', { authorization: await tokenFor(path) })).status).toBe(200);
   });
 
   it('has a manifest of its own, and the layers of the public one', async () => {
