@@ -37,6 +37,7 @@ export const USUAL_SECONDS: ReadonlyMap<string, number> = new Map([
   ['test/e2e/docs/docs.test.ts', 96],
   ['test/e2e/probes/probes.test.ts', 96],
   ['test/e2e/registry/pull.test.ts', 91],
+  ['test/e2e/registry/lab.test.ts', 45],
   ['test/hostile/hostile.test.ts', 90],
   ['test/e2e/agent/outages.test.ts', 85],
   ['test/e2e/csi-agent/kill.test.ts', 85],

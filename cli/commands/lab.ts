@@ -7,6 +7,7 @@ import { DEFAULT_ROOT, LAB_PARTS, type LabPart } from '../lab/paths.ts';
 import { parsePort } from './apiserver.ts';
 import { durationFlag } from './duration-flag.ts';
 import { commandEnding } from './ending.ts';
+import { bytes, checked, pullLimit } from './registry-flags.ts';
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
@@ -21,6 +22,8 @@ interface UpFlags {
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   readonly images: 'auto' | 'build' | 'none';
   readonly registryMirror?: string;
+  readonly registrySlowRate?: string;
+  readonly registryPullLimit?: string;
   readonly proxyMode: 'iptables' | 'nftables' | 'none';
   readonly without: readonly LabPart[];
   readonly nodes?: number;
@@ -56,7 +59,9 @@ function zones(text: string): readonly string[] {
 }
 
 /** What of the flags `runUp` calls otherwise. Throws UserError for flags that do not go together. Pure. */
-export function labOptions({ proxyMode, without, nodes, zone, nodeMonitorGracePeriod, bindAddress, ...rest }: UpFlags) {
+export function labOptions(flags: UpFlags) {
+  const { proxyMode, without, nodes, zone, nodeMonitorGracePeriod, bindAddress, ...others } = flags;
+  const { registrySlowRate: slowRate, registryPullLimit: limit, ...rest } = others;
   if (nodes === undefined && zone.length > 0) throw new UserError('--zone is for the nodes of --nodes');
   return {
     ...rest,
@@ -65,6 +70,10 @@ export function labOptions({ proxyMode, without, nodes, zone, nodeMonitorGracePe
     dns: !without.includes('dns'),
     netpol: !without.includes('netpol'),
     registry: !without.includes('registry') && rest.registryMirror === undefined,
+    registryFlags: [
+      ...(slowRate === undefined ? [] : ['--slow-rate', slowRate]),
+      ...(limit === undefined ? [] : ['--pull-limit', limit]),
+    ],
     ...(proxyMode === 'none' || without.includes('proxy') ? {} : { proxy: proxyMode }),
     ...(nodes === undefined ? {} : { nodes: { count: nodes, zones: zone } }),
     ...(nodeMonitorGracePeriod === undefined
@@ -135,6 +144,16 @@ export function upCommand(): Command {
     .option(
       '--registry-mirror <url>',
       'where images of the usual registries are pulled from, in place of the lab’s own registry',
+    )
+    .option(
+      '--registry-slow-rate <bytes>',
+      'of slow/… in the lab’s registry, in a second (default: 512Ki)',
+      checked(bytes),
+    )
+    .option(
+      '--registry-pull-limit <pulls/time>',
+      'of limited/… in the lab’s registry, without an account (default: 2/1m)',
+      checked(pullLimit),
     )
     .addOption(
       new Option('--proxy-mode <mode>', 'how Services are forwarded on this machine')

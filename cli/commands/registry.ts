@@ -1,11 +1,10 @@
 // `nodelet registry`: serves the lab's images as a registry does. Hidden: `nodelet up` starts it.
 
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { systemClock } from '../../lib/clock.ts';
 import { createLog } from '../../lib/log.ts';
-import { quantityValue } from '../../lib/quantity.ts';
 import { parsePort } from './apiserver.ts';
-import { durationFlag } from './duration-flag.ts';
+import { bytes, type PullLimitFlag, pullLimit } from './registry-flags.ts';
 import { stopSignal } from './signals.ts';
 
 interface Flags {
@@ -14,21 +13,7 @@ interface Flags {
   readonly reachable: readonly string[];
   readonly slowRate: number;
   readonly slowSize: number;
-  readonly pullLimit: { readonly pulls: number; readonly windowMs: number };
-}
-
-/** As Kubernetes writes quantities. */
-function bytes(text: string): number {
-  if (!/^[1-9]\d{0,8}([KMG]i?|k)?$/.test(text))
-    throw new InvalidArgumentError(`"${text}" is no number of bytes such as 512Ki`);
-  return quantityValue(text);
-}
-
-/** "2/1m" */
-function pullLimit(text: string): Flags['pullLimit'] {
-  const [, pulls = '', time = ''] = /^(\d{1,6})\/(\w+)$/.exec(text) ?? [];
-  if (pulls === '') throw new InvalidArgumentError(`"${text}" is no limit such as 2/1m`);
-  return { pulls: Number(pulls), windowMs: durationFlag('--pull-limit')(time) };
+  readonly pullLimit: PullLimitFlag;
 }
 
 export function registryCommand(): Command {

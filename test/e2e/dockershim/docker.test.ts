@@ -50,7 +50,7 @@ async function throughPortForward(command: readonly string[], path: string): Pro
 beforeAll(async () => {
   etcDocker = await listEtcDocker();
   // The test ends dockerd and the shim, which are none of containerd's clients that it loses shims by.
-  lab = await startLab({ runtime: 'docker' });
+  lab = await startLab({ runtime: 'docker', registry: true });
   const endpoint = `unix://${lab.paths.docker.shimSocket}`;
   cri = createCriClient(endpoint, endpoint, new Tracer());
   directory = await mkdtemp(join(tmpdir(), 'nodelet-dockershim-'));

@@ -120,6 +120,23 @@ async function byPods({ lab }: PullGround, registry: TestRegistry): Promise<void
 }
 
 export function pullTests(ground: () => PullGround): void {
+  test('Docker Hub’s names lead to the lab’s registry, with a token for each pull', async () => {
+    const { lab } = ground();
+    const credentials = ['--docker-username=student', '--docker-password=open-sesame'];
+    await lab.kubectl('create', 'secret', 'docker-registry', 'hub', ...credentials);
+    const withSecret = { imagePullSecrets: [{ name: 'hub' }] };
+    await apply(
+      lab,
+      shellPod('public', FOREVER, {}, { image: 'busybox' }),
+      shellPod('private', FOREVER, withSecret, { image: 'private/busybox' }),
+    );
+    await Promise.all(['public', 'private'].map((name) => ready(lab, name)));
+    await eventWhen(lab, 'public', 'Pulled', /^Successfully pulled image "busybox"/);
+    await eventWhen(lab, 'private', 'Pulled', /^Successfully pulled image "private\/busybox"/);
+    await deletePods(lab, ['public', 'private']);
+    await lab.kubectl('delete', 'secret', 'hub');
+  });
+
   test('pulls from a registry: tag, digest, credentials, what is not there, and a registry that is away', async () => {
     const registry = await startRegistry();
     try {

@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Pod } from '../../../client/types.ts';
 import { exec } from '../../../lib/exec.ts';
 import { apply, container, eventWhen, FOREVER, getPod, podWhen, ready, shellPod } from '../agent/harness.ts';
 import { verdictFor } from '../explain/answers.ts';
@@ -60,14 +61,10 @@ beforeAll(async () => {
 // Fails when anything of the lab is left on the machine.
 afterAll(async () => lab?.stop());
 
-const waitingFor = async (name: string): Promise<string> => {
-  const pod = await podWhen(
-    lab,
-    name,
-    'backing off',
-    (each) => container(each).state?.waiting?.reason === 'ImagePullBackOff',
-  );
-  return container(pod).state?.waiting?.message ?? '';
+const waitingFor = async (name: string, main = 'main'): Promise<string> => {
+  const waits = (pod: Pod) => container(pod, main).state?.waiting;
+  const pod = await podWhen(lab, name, 'backing off', (each) => waits(each)?.reason === 'ImagePullBackOff');
+  return waits(pod)?.message ?? '';
 };
 const requests = async (): Promise<readonly string[]> =>
   (await readFile(lab.paths.logFile('registry'), 'utf8')).split('\n').filter((line) => line !== '');
@@ -142,8 +139,8 @@ test('the commands of docs/registry.md work as they are written', async () => {
     });
     expect(code, `${stdout}\n${stderr}`).toBe(0);
   }
-  // Both are pulled once the service account has the secret.
-  expect(await waitingFor('refused')).toMatch(/insufficient_scope/);
+  // kubectl run calls a container as its pod.
+  expect(await waitingFor('refused', 'refused')).toMatch(/insufficient_scope/);
   expect((await getPod(lab, 'allowed')).spec.imagePullSecrets).toEqual([{ name: 'hub' }]);
 });
 

@@ -4,6 +4,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { bytes, checked, pullLimit } from '../../../../cli/commands/registry-flags.ts';
 import { mirrorUrl } from '../../../../cli/lab/mirror-url.ts';
 import { hostsFile, MIRRORED, reachableRegistries, writeMirrors } from '../../../../cli/lab/mirrors.ts';
 import { labPaths } from '../../../../cli/lab/paths.ts';
@@ -90,3 +91,19 @@ it.each(['https://mirror.example.com', 'http://10.0.0.1:5000', 'https://mirror.e
 it.each(['mirror.example.com', 'ftp://a', 'https://user:pw@a', 'https://a?x', ''])('"%s" is none', (text) => {
   expect(() => mirrorUrl(text)).toThrow(/is no URL such as/);
 });
+
+it('rates and limits are read as Kubernetes writes quantities and durations', () => {
+  expect([bytes('512Ki'), bytes('1M'), bytes('300')]).toEqual([524_288, 1_000_000, 300]);
+  expect([pullLimit('2/1m'), pullLimit('100/6h')]).toEqual([
+    { pulls: 2, windowMs: 60_000 },
+    { pulls: 100, windowMs: 21_600_000 },
+  ]);
+  expect(checked(bytes)('512Ki')).toBe('512Ki');
+});
+
+it.each(['0', '-1', '1.5Mi', 'fast', '1e9', ''])('"%s" is no rate', (text) =>
+  expect(() => bytes(text)).toThrow(/is no number/),
+);
+it.each(['2', '2/', '/1m', '2/0s', '2/x', 'a/1m'])('"%s" is no limit', (text) =>
+  expect(() => pullLimit(text)).toThrow(),
+);

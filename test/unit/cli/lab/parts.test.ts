@@ -72,6 +72,9 @@ it('flags of nodelet up become options of a lab', () => {
     registry: false,
     registryMirror: 'http://m',
   });
+  expect(labOptions({ ...flags, registrySlowRate: '1Mi', registryPullLimit: '5/1h' })).toMatchObject({
+    registryFlags: ['--slow-rate', '1Mi', '--pull-limit', '5/1h'],
+  });
   expect(labOptions(flags)).not.toHaveProperty('nodes');
   expect(labOptions({ ...flags, without: ['proxy'] })).not.toHaveProperty('proxy');
   expect(labOptions({ ...flags, nodes: 3, zone: ['a'], nodeMonitorGracePeriod: '5s' })).toMatchObject({
