@@ -38,9 +38,9 @@ const REVIEWS: Readonly<Record<string, { readonly kind: string; readonly review:
   [`${AUTHORIZATION}/v1/selfsubjectrulesreviews`]: { kind: 'SelfSubjectRulesReview', review: selfRulesReview },
 };
 
-/** Whether a resource is a review. */
-export function isReview(group: string, version: string, plural: string): boolean {
-  return Object.hasOwn(REVIEWS, `${group}/${version}/${plural}`);
+/** The kind of a review; undefined for a resource that is none. */
+export function reviewKind(group: string, version: string, plural: string): string | undefined {
+  return getOwn(REVIEWS, `${group}/${version}/${plural}`)?.kind;
 }
 
 /** The answered review. Throws 400 for a body that is another kind, 422 for a question that makes no sense. */

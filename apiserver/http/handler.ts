@@ -33,6 +33,7 @@ import { answerHealth, type HealthCheck, isHealthPath } from './health.ts';
 import { timeoutError, timeoutOf } from './in-flight.ts';
 import { type Form, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
+import { indexReply, isServed, PATH_NOT_FOUND } from './paths.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
 import { LongAnswer, type ResourceHandler, rowFor } from './resources.ts';
 import { SNAPSHOT_PATH, sendFile } from './snapshot.ts';
@@ -69,6 +70,8 @@ export interface HandlerParts {
   readonly onAuthenticated: (socket: Duplex) => void;
 }
 
+/** Methods that mean nothing to an object. */
+const NO_VERB = new Set(['OPTIONS', 'TRACE']);
 /** How long a watch may go on for a caller who may no longer. */
 const JUDGE_AGAIN_MS = 60_000;
 const PLAIN = 'text/plain; charset=utf-8';
@@ -285,6 +288,8 @@ export class Handler {
       this.#watch(request, form, exchange);
       return undefined;
     }
+    const { method = 'GET' } = exchange.request;
+    if (NO_VERB.has(method)) throw methodNotAllowed();
     const { audit } = exchange.admitted.visit;
     const answer = await resources.handle({
       request,
@@ -353,7 +358,7 @@ export class Handler {
   async #health({ path, verb, query }: PathRequest): Promise<Reply> {
     if (verb !== 'get' && verb !== 'head') throw methodNotAllowed();
     const answer = await answerHealth(path, query, this.#parts.health);
-    if (answer === undefined) throw pathNotFound();
+    if (answer === undefined) return PATH_NOT_FOUND;
     const { code, body, failures } = answer;
     if (failures.length > 0) this.#parts.log(`${path} check failed: ${failures.join('; ')}`);
     const headers = { ...NO_CACHE, 'X-Content-Type-Options': 'nosniff' };
@@ -362,8 +367,10 @@ export class Handler {
 
   #path(request: PathRequest, message: HttpRequest): Reply {
     const { path, verb, query } = request;
+    const { tokens, discovery, health } = this.#parts;
+    if (path === '/') return indexReply(discovery, health);
+    if (!isServed(path, discovery)) return PATH_NOT_FOUND;
     if (verb !== 'get' && verb !== 'head') throw methodNotAllowed();
-    const { tokens, discovery } = this.#parts;
     if (path === '/.well-known/openid-configuration') {
       return { code: 200, contentType: 'application/json', body: JSON.stringify(tokens.configuration()), headers: {} };
     }

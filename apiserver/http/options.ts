@@ -20,7 +20,7 @@ function text(query: URLSearchParams, key: string): string {
 }
 
 const DRY_RUN = ['All'];
-const FIELD_VALIDATION = ['Ignore', 'Strict', 'Warn'];
+const FIELD_VALIDATION = ['', 'Ignore', 'Strict', 'Warn'];
 const MAX_MANAGER_BYTES = 128;
 const OPTIONS: Partial<Record<Verb, string>> = {
   create: 'CreateOptions',
@@ -93,7 +93,7 @@ export function writeOptions(
   errors.push(...dryRunErrors(dryRun));
   const value = text(query, 'fieldValidation');
   const fieldValidation = value === 'Strict' || value === 'Ignore' ? value : 'Warn';
-  if (value !== '' && !FIELD_VALIDATION.includes(value)) {
+  if (!FIELD_VALIDATION.includes(value)) {
     errors.push(unsupported('fieldValidation', value, FIELD_VALIDATION));
   }
   reject(verb, errors);
@@ -122,14 +122,24 @@ export function includeObject(query: URLSearchParams, { as }: Pick<Form, 'as'>):
   );
 }
 
+/** A whole number among a list's options; undefined when it is not there. Throws 400 with Go's words. */
+function number(query: URLSearchParams, key: string): number | undefined {
+  const value = text(query, key);
+  if (value !== '' && !/^[+-]?\d+$/.test(value)) {
+    throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`);
+  }
+  return integer(query, key);
+}
+
 export function listOptions(row: ResourceKind, request: ResourceRequest): ListOptions {
   const { query, namespace } = request;
-  const limit = integer(query, 'limit') ?? 0;
-  if (limit < 0) throw badRequest('limit: Invalid value: must be greater than or equal to 0');
+  number(query, 'timeoutSeconds');
   return {
     ...(namespace === '' ? {} : { namespace }),
     selection: parseSelection(row, text(query, 'labelSelector'), text(query, 'fieldSelector')),
-    limit,
+    // As upstream: a negative one is none.
+    limit: Math.max(0, number(query, 'limit') ?? 0),
+    ...(query.has('sendInitialEvents') ? { sendInitialEvents: flag(query, 'sendInitialEvents') } : {}),
     continueToken: text(query, 'continue'),
     resourceVersion: text(query, 'resourceVersion'),
     resourceVersionMatch: text(query, 'resourceVersionMatch'),

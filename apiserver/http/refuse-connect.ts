@@ -5,13 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { sendResponse } from '../../lib/finish-connection.ts';
 import type { HttpRequest, HttpResponse } from '../../lib/http-message.ts';
 import type { Handler } from './handler.ts';
-
-const NOT_FOUND = {
-  code: 404,
-  contentType: 'text/plain; charset=utf-8',
-  body: '404 page not found\n',
-  headers: { 'Cache-Control': 'no-cache, private', 'X-Content-Type-Options': 'nosniff' },
-};
+import { PATH_NOT_FOUND } from './paths.ts';
 
 /** Never rejects. */
 export async function refuseConnect(
@@ -22,7 +16,7 @@ export async function refuseConnect(
 ): Promise<void> {
   const refusal = await handler
     .receive(request, (visit) => response.once('close', () => visit.end(response.statusCode)))
-    .then(() => NOT_FOUND)
+    .then(() => PATH_NOT_FOUND)
     .catch((error: unknown) => handler.failure(error, request));
   const { code, contentType, body, headers } = refusal;
   sendResponse(response, code, { ...headers, 'content-type': contentType }, Buffer.from(body), clock);

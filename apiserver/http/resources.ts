@@ -10,7 +10,7 @@ import { waiting, whenConverted } from '../admission/steps.ts';
 import type { RequestAudit } from '../audit/audit.ts';
 import { refusal } from '../auth/authorize.ts';
 import type { ReviewParts } from '../auth/reviews.ts';
-import { answerReview, isReview } from '../auth/reviews.ts';
+import { answerReview, reviewKind } from '../auth/reviews.ts';
 import { badRequest, methodNotAllowed, notAcceptable, pathNotFound, unsupportedMediaType } from '../errors.ts';
 import { scales } from '../kinds/autoscaling/scales.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
@@ -106,6 +106,7 @@ export function rowFor(registry: Registry, request: ResourceRequest): ResourceKi
     return row;
   }
   if (across && !['list', 'watch', 'deletecollection'].includes(verb)) throw methodNotAllowed();
+  if (name === '' && (verb === 'update' || verb === 'patch')) throw methodNotAllowed();
   if (across && verb === 'deletecollection') throw methodNotAllowed();
   if (!(row.verbs ?? ALL_VERBS).includes(verb)) throw methodNotAllowed();
   return row;
@@ -126,10 +127,11 @@ export class ResourceHandler {
   async handle(call: ResourceCall): Promise<Answer> {
     const { request } = call;
     const { group, version, resource, verb } = request;
-    if (isReview(group, version, resource)) {
+    const review = reviewKind(group, version, resource);
+    if (review !== undefined) {
       if (verb !== 'create') throw methodNotAllowed();
       if (call.form.as === 'table') throw notAcceptable(ACCEPTED);
-      const { value } = await this.#body(call);
+      const { value } = await this.#body(call, review);
       return json(answerReview(group, version, resource, value, call.caller, this.#reviews, request.namespace), 201);
     }
     if (group === '' && resource === 'bindings' && verb === 'create') return this.#bind(call, undefined);
@@ -230,8 +232,9 @@ export class ResourceHandler {
     return { caller, dryRun, fieldValidation, fieldManager: fieldManager || managerOf(userAgent), warn, annotate };
   }
 
-  async #body(call: ResourceCall): Promise<ParsedBody> {
-    if (call.body.length === 0) throw badRequest('the request needs a body: unexpected end of JSON input');
+  /** `kind`: what the body is to be. */
+  async #body(call: ResourceCall, kind: string): Promise<ParsedBody> {
+    if (call.body.length === 0) throw badRequest(emptyBody(kind));
     const parsed = await parseBody(call.contentType, call.body, this.#converter);
     call.audit?.requestObject(parsed.value);
     return parsed;
@@ -240,7 +243,7 @@ export class ResourceHandler {
   async #decoded(row: ResourceKind, call: ResourceCall, options: WriteOptions): Promise<KubeObject> {
     if (row.custom !== undefined && call.contentType?.startsWith(PROTOBUF_TYPE))
       throw unsupportedMediaType(CUSTOM_BODIES);
-    const { value, text } = await this.#body(call);
+    const { value, text } = await this.#body(call, row.kind);
     const object = decodeObject(this.#registry.checkBody, row, value, text, options);
     if (call.body.length >= LARGE_BYTES) await nextTurn();
     return object;
@@ -305,7 +308,7 @@ export class ResourceHandler {
 
   async #delete(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     const { namespace, name, query } = call.request;
-    const body = call.body.length === 0 ? undefined : (await this.#body(call)).value;
+    const body = call.body.length === 0 ? undefined : (await this.#body(call, 'DeleteOptions')).value;
     const write = this.#writeOptions(call);
     const { view, removed } = await this.#registry.store.commit(() =>
       deleteWhenAdmitted(this.#registry, row, namespace, name, deleteOptions(query, body), write),
@@ -317,7 +320,7 @@ export class ResourceHandler {
 
   async #deleteCollection(row: ResourceKind, call: ResourceCall): Promise<Answer> {
     const { request } = call;
-    const body = call.body.length === 0 ? undefined : (await this.#body(call)).value;
+    const body = call.body.length === 0 ? undefined : (await this.#body(call, 'DeleteOptions')).value;
     const options = deleteOptions(request.query, body);
     const page = await listWhenConverted(this.#registry, row, listOptions(row, request));
     for (const [index, { object }] of page.items.entries()) {
@@ -347,7 +350,7 @@ export class ResourceHandler {
       case '/pods/binding':
         return this.#bind(call, name);
       case '/pods/eviction': {
-        const { value } = await this.#body(call);
+        const { value } = await this.#body(call, EVICTION.kind);
         const { query } = call.request;
         await this.#registry.store.commit(async () => {
           const eviction = await this.#admit(row, call, EVICTION, value);
@@ -356,7 +359,7 @@ export class ResourceHandler {
         return json(success(undefined, '', undefined), 201);
       }
       case '/serviceaccounts/token': {
-        const { value } = await this.#body(call);
+        const { value } = await this.#body(call, TOKEN_REQUEST.kind);
         const request = await this.#admit(row, call, TOKEN_REQUEST, value);
         return json(requestToken(this.#registry, this.#reviews.tokens, namespace, name, request), 201);
       }
@@ -382,13 +385,13 @@ export class ResourceHandler {
 
   /** `type`: of a patch; undefined for an update. */
   async #scaleChange(call: ResourceCall, type: ReturnType<typeof patchType> | undefined): Promise<ScaleChange> {
-    if (type === undefined) return { by: 'update', scale: (await this.#body(call)).value };
+    if (type === undefined) return { by: 'update', scale: (await this.#body(call, scales.kind)).value };
     if (type !== APPLY_TYPE) return { by: 'patch', patch: readPatch(call), type };
     return { by: 'apply', config: await this.#config(call), force: flag(call.request.query, 'force') };
   }
 
   async #bind(call: ResourceCall, name: string | undefined): Promise<Answer> {
-    const { value } = await this.#body(call);
+    const { value } = await this.#body(call, BINDING.kind);
     const metadata = isObject(value) && isObject(value['metadata']) ? value['metadata'] : {};
     const inBody = metadata['name'];
     const pod = name ?? (typeof inBody === 'string' ? inBody : '');
@@ -435,6 +438,11 @@ function rulesOf(row: ResourceKind, subresource: string): UpdateRules | undefine
 function ownRules(row: ResourceKind, subresource: string, prepare: UpdateRules['prepare']): UpdateRules {
   const validate = getOwn(row.strategy.validateSubresource, subresource) ?? (() => []);
   return { subresource, prepare, validate };
+}
+
+function emptyBody(kind: string): string {
+  const why = "couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)";
+  return `the object provided is unrecognized (must be of type ${kind}): ${why}`;
 }
 
 function success(row: ResourceKind | undefined, name: string, uid: string | undefined): JsonObject {

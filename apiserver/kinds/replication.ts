@@ -134,6 +134,7 @@ export const componentstatuses = defineKind({
   kind: 'ComponentStatus',
   plural: 'componentstatuses',
   singular: 'componentstatus',
+  warning: 'v1 ComponentStatus is deprecated in v1.19+',
   shortNames: ['cs'],
   namespaced: false,
   subresources: [],

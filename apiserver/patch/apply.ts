@@ -44,12 +44,8 @@ export function applyPatch(object: JsonObject, patch: unknown, type: PatchType, 
     if (!(error instanceof PatchError)) throw error;
     if (error.kind === 'malformed') throw badRequest(`error decoding patch: ${error.message}`);
     if (error.kind === 'tooLarge') throw entityTooLarge(error.message);
-    throw new StatusError(
-      422,
-      'Invalid',
-      `the server rejected our request due to an error in our request: ${error.message}`,
-      {},
-    );
+    // As upstream, without a word on what the error is.
+    throw new StatusError(422, 'Invalid', 'the server rejected our request due to an error in our request', {});
   }
 }
 

@@ -32,20 +32,21 @@ interface Operation {
 }
 
 function readOperation(value: unknown, index: number): Operation {
-  if (!isObject(value) || typeof value['op'] !== 'string' || typeof value['path'] !== 'string') {
-    throw new PatchError('malformed', `operation ${index} of the JSON patch needs "op" and "path"`);
+  if (!isObject(value) && value !== null) {
+    throw new PatchError('malformed', `operation ${index} of the JSON patch is not an object`);
   }
-  const { op, path, from } = value;
+  const { op, path, from, value: operand = null } = value ?? {};
+  if (typeof op !== 'string' || typeof path !== 'string') {
+    throw new PatchError('inapplicable', `operation ${index} of the JSON patch needs "op" and "path"`);
+  }
   if (!['add', 'remove', 'replace', 'move', 'copy', 'test'].includes(op)) {
-    throw new PatchError('malformed', `Unexpected kind: ${op}`);
+    throw new PatchError('inapplicable', `Unexpected kind: ${op}`);
   }
   if ((op === 'move' || op === 'copy') && typeof from !== 'string') {
-    throw new PatchError('malformed', `operation ${index} of the JSON patch, ${op}, needs "from"`);
+    throw new PatchError('inapplicable', `operation ${index} of the JSON patch, ${op}, needs "from"`);
   }
-  if ((op === 'add' || op === 'replace' || op === 'test') && !Object.hasOwn(value, 'value')) {
-    throw new PatchError('malformed', `operation ${index} of the JSON patch, ${op}, needs "value"`);
-  }
-  return { op, path, value: value['value'], ...(typeof from === 'string' ? { from } : {}) };
+  // As upstream: what is added without a value is null.
+  return { op, path, value: operand, ...(typeof from === 'string' ? { from } : {}) };
 }
 
 function pointer(path: string): string[] {
@@ -130,7 +131,7 @@ function put(document: unknown, op: 'add' | 'replace', path: string, value: unkn
     const end = op === 'add' ? container.length : container.length - 1;
     splice(container, indexOf(last, container.length, end, op, path), op === 'add' ? 0 : 1, costs, value);
   } else if (isObject(container)) {
-    if (op === 'replace' && !Object.hasOwn(container, last)) throw missing(op, path);
+    // Upstream's library replaces what is not there, too.
     setOwn(container, last, value);
   } else throw missing(op, path);
   return document;

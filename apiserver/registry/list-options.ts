@@ -5,8 +5,8 @@ import type { FieldError } from '../kinds/resource.ts';
 
 const FIELD = 'resourceVersionMatch';
 
-function forbidden(why: string): FieldError {
-  return { type: 'FieldValueForbidden', field: FIELD, detail: `Forbidden: ${why}` };
+function forbidden(why: string, field = FIELD): FieldError {
+  return { type: 'FieldValueForbidden', field, detail: `Forbidden: ${why}` };
 }
 
 function unsupported(match: string, supported: readonly string[]): FieldError {
@@ -25,17 +25,25 @@ interface Options {
 }
 
 /** Throws 422. */
-export function checkListOptions(options: Options & { readonly continueToken: string }): void {
-  const { resourceVersion, resourceVersionMatch: match, continueToken } = options;
-  if (match === '') return;
+export function checkListOptions(
+  options: Options & { readonly continueToken: string; readonly sendInitialEvents?: boolean },
+): void {
+  const { resourceVersion, resourceVersionMatch: match, continueToken, sendInitialEvents } = options;
   const errors: FieldError[] = [];
+  if (match !== '') addMatchErrors(errors, resourceVersion, match, continueToken);
+  if (sendInitialEvents !== undefined) {
+    errors.push(forbidden('sendInitialEvents is forbidden for list', 'sendInitialEvents'));
+  }
+  reject(errors);
+}
+
+function addMatchErrors(errors: FieldError[], resourceVersion: string, match: string, continueToken: string): void {
   if (resourceVersion === '') errors.push(forbidden(`${FIELD} is forbidden unless resourceVersion is provided`));
   if (continueToken !== '') errors.push(forbidden(`${FIELD} is forbidden when continue is provided`));
   if (match !== 'Exact' && match !== 'NotOlderThan') errors.push(unsupported(match, ['Exact', 'NotOlderThan', '']));
   if (match === 'Exact' && resourceVersion === '0') {
     errors.push(forbidden(`${FIELD} "exact" is forbidden for resourceVersion "0"`));
   }
-  reject(errors);
 }
 
 /** Throws 422. */

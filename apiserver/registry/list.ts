@@ -19,6 +19,8 @@ export interface ListOptions {
   readonly continueToken: string;
   readonly resourceVersion: string;
   readonly resourceVersionMatch: string;
+  /** Of a watch; with a list it is 422. */
+  readonly sendInitialEvents?: boolean;
 }
 
 export interface ListPage {
@@ -29,12 +31,15 @@ export interface ListPage {
   readonly remaining?: number;
 }
 
-/** A resourceVersion parameter as a number; undefined when it is not set. Throws 400. */
-export function parseResourceVersion(text: string): number | undefined {
+/** A resourceVersion parameter as a number; undefined when it is not set. Throws 400, whose message begins with `prefix`. */
+export function parseResourceVersion(text: string, prefix = ''): number | undefined {
   if (text === '') return undefined;
   const value = Number(text);
   if (!/^\d{1,20}$/.test(text) || value >= 2 ** 64) {
-    throw badRequest(`Invalid value: "${shown(text)}": resourceVersion must be a number`);
+    const value = `"${shown(text)}"`;
+    throw badRequest(
+      `${prefix}resourceVersion: Invalid value: ${value}: strconv.ParseUint: parsing ${value}: invalid syntax`,
+    );
   }
   return value;
 }
@@ -58,7 +63,7 @@ function revisionOf(
 ): { revision: number; token?: ContinueToken } {
   checkListOptions(options);
   const current = registry.store.revision;
-  const wanted = parseResourceVersion(options.resourceVersion);
+  const wanted = parseResourceVersion(options.resourceVersion, 'invalid resource version: ');
   const match = options.resourceVersionMatch;
   if (options.continueToken !== '') {
     if (wanted !== undefined && wanted !== 0) {

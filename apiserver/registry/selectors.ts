@@ -142,8 +142,14 @@ function fieldReader(kind: ResourceKind, field: string): FieldReader {
   if (field === 'metadata.namespace' && kind.namespaced) return (object) => object.metadata.namespace ?? '';
   const fields = kind.strategy.selectableFields;
   const read = getOwn(fields, field);
-  if (read === undefined) throw badRequest(`field label not supported: ${field}`);
+  if (read === undefined) throw badRequest(notSelectable(kind, field));
   return read;
+}
+
+/** Upstream has two messages: of kinds with selectable fields of their own, and of all others. */
+function notSelectable({ strategy }: ResourceKind, field: string): string {
+  if (strategy.selectableFields !== undefined) return `field label not supported: ${field}`;
+  return `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`;
 }
 
 /** The selectors of a list or watch. */

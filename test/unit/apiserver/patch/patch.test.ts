@@ -31,6 +31,9 @@ function refusals(type: PatchType, cases: readonly [string, JsonObject, unknown,
   }
 }
 
+/** What is wrong with a patch is in no message, as upstream. */
+const REJECTED = /^the server rejected our request due to an error in our request$/;
+
 describe('a JSON patch', () => {
   table(JSON_PATCH, [
     { does: 'adds a field', object: { a: 1 }, patch: [{ op: 'add', path: '/b', value: 2 }], result: { a: 1, b: 2 } },
@@ -79,6 +82,18 @@ describe('a JSON patch', () => {
       result: {},
     },
     {
+      does: 'adds null where there is no value, as upstream',
+      object: {},
+      patch: [{ op: 'add', path: '/a' }],
+      result: { a: null },
+    },
+    {
+      does: 'replaces what is not there, as upstream',
+      object: {},
+      patch: [{ op: 'replace', path: '/a', value: 1 }],
+      result: { a: 1 },
+    },
+    {
       does: 'tests that something is absent with null',
       object: {},
       patch: [{ op: 'test', path: '/a', value: null }],
@@ -95,20 +110,14 @@ describe('a JSON patch', () => {
     },
   ]);
   refusals(JSON_PATCH, [
-    [
-      'fails whole when a test does not hold',
-      { a: 1 },
-      [{ op: 'test', path: '/a', value: 2 }],
-      422,
-      /testing value \/a failed/,
-    ],
-    ['refuses to remove what is not there', {}, [{ op: 'remove', path: '/a' }], 422, /missing path: \/a/],
-    ['refuses to replace what is not there', {}, [{ op: 'replace', path: '/a', value: 1 }], 422, /missing path/],
-    ['refuses an index past the end', { a: [1] }, [{ op: 'add', path: '/a/3', value: 1 }], 422, /index 3/],
-    ['refuses to move a thing into itself', { a: {} }, [{ op: 'move', from: '/a', path: '/a/b' }], 422, /into itself/],
+    ['fails whole when a test does not hold', { a: 1 }, [{ op: 'test', path: '/a', value: 2 }], 422, REJECTED],
+    ['refuses to remove what is not there', {}, [{ op: 'remove', path: '/a' }], 422, REJECTED],
+    ['refuses an index past the end', { a: [1] }, [{ op: 'add', path: '/a/3', value: 1 }], 422, REJECTED],
+    ['refuses to move a thing into itself', { a: {} }, [{ op: 'move', from: '/a', path: '/a/b' }], 422, REJECTED],
     ['is malformed when it is no list', {}, { op: 'add' }, 400, /list of operations/],
-    ['is malformed with an unknown operation', {}, [{ op: 'frob', path: '/a' }], 400, /Unexpected kind: frob/],
-    ['is malformed without a value to add', {}, [{ op: 'add', path: '/a' }], 400, /needs "value"/],
+    ['is malformed with an unknown operation', {}, [{ op: 'frob', path: '/a' }], 422, REJECTED],
+    ['is malformed with an operation that is no object', {}, [1], 400, /not an object/],
+    ['refuses a null for an operation', {}, [null], 422, REJECTED],
     [
       'is refused above ten thousand operations',
       {},

@@ -176,7 +176,7 @@ describe('the options of a write', () => {
     [
       'fieldValidation=x',
       false,
-      'fieldValidation: Unsupported value: "x": supported values: "Ignore", "Strict", "Warn"',
+      'fieldValidation: Unsupported value: "x": supported values: "", "Ignore", "Strict", "Warn"',
     ],
     [`fieldManager=${'x'.repeat(129)}`, false, 'fieldManager: Too long: may not be more than 128 bytes'],
   ])('?%s is refused', (text, isApply, why) => {
