@@ -5,10 +5,13 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { errorMessage, isErrno } from '../../../lib/errors.ts';
 
-/** Reads blocks that end with NUL, and writes NUL, the exit status and NUL after what each one prints. */
+/**
+ * Reads blocks that end with NUL, and writes NUL, the exit status and NUL after what each one prints. Without pipefail, as a reader's shell: in
+ * `kubectl get events | grep -q …` kubectl may end by SIGPIPE.
+ */
 const LOOP = `
 exec 9<&0 </dev/null 2>&1
-set -u -o pipefail
+set -u
 while IFS= read -r -d '' -u 9 block; do eval "$block"; printf '\\0%s\\0' "$?"; done`;
 
 /** Characters, of what a block that does not end has printed. */
