@@ -91,12 +91,15 @@ export class DaemonSetController implements Controller {
     if (set === undefined || set.metadata.deletionTimestamp !== undefined) return;
     const { client, clock } = this.#context;
     const owner = { kind: DAEMON_SET, object: set, selector: set.spec.selector };
+    // Before the pods are read: what is seen while requests are under way is not among them.
+    const unsatisfiedMs = this.#expectations.unsatisfiedForMs(set.metadata.uid);
     const pods = await claim(this.#context, owner, POD, this.#pods.candidates(set));
     const { hash, old, collisions } = await this.#history(set, pods);
     const nodes = this.#informers.nodes.list();
     const facts: Facts = { set, nodes, pods: podsByNode(pods), hash, now: clock.now() };
     const { generation = 0 } = set.metadata;
-    if (!this.#expectations.satisfied(set.metadata.uid)) {
+    if (unsatisfiedMs !== undefined) {
+      this.queue.addAfter(key, unsatisfiedMs);
       await this.#writeStatus(facts, set.status?.observedGeneration ?? 0, collisions);
       return;
     }

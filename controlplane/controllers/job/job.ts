@@ -117,7 +117,10 @@ export class JobController implements Controller {
       const leaving = removed || pod.metadata.deletionTimestamp !== undefined;
       if (leaving) this.#expectations.observedDeletion(owner.uid, uid);
       else if (change.type === 'added') this.#expectations.observedCreation(owner.uid, uid);
-      if (!this.#enqueueOwner(pod, owner) && leaving && !removed) this.#enqueueOrphan(pod);
+      const counted = this.#enqueueOwner(pod, owner);
+      // A controller that did not know yet that the job has ended may have made it.
+      const late = this.#jobOf(pod, owner) !== undefined;
+      if (!counted && !removed && (leaving || late)) this.#enqueueOrphan(pod);
       return;
     }
     if (removed) return;
@@ -166,7 +169,9 @@ export class JobController implements Controller {
 
   async #syncJob(key: string, job: Job): Promise<void> {
     const { clock } = this.#context;
-    const mayAct = this.#expectations.satisfied(job.metadata.uid);
+    const unsatisfiedMs = this.#expectations.unsatisfiedForMs(job.metadata.uid);
+    const mayAct = unsatisfiedMs === undefined;
+    if (!mayAct) this.queue.addAfter(key, unsatisfiedMs);
     const candidates = this.#pods.candidates(job);
     const released = new Set(candidates.map(({ metadata }) => metadata.uid).filter((uid) => this.#released.has(uid)));
     const owner = { kind: JOB, object: job, selector: job.spec.selector, finalizer: TRACKING_FINALIZER };

@@ -66,7 +66,9 @@ export class ReplicasController<T extends Replicated> implements Controller {
     const set = this.#store.get(key);
     if (set === undefined) return;
     const { kind } = this.#kind;
-    const mayAct = this.#expectations.satisfied(set.metadata.uid);
+    const unsatisfiedMs = this.#expectations.unsatisfiedForMs(set.metadata.uid);
+    const mayAct = unsatisfiedMs === undefined;
+    if (!mayAct) this.queue.addAfter(key, unsatisfiedMs);
     const candidates = this.#pods.candidates(set).filter(isActive);
     const owner = { kind, object: set, selector: this.#kind.selectorOf(set) };
     const active = await claim(this.#context, owner, POD, candidates);

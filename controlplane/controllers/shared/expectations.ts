@@ -28,11 +28,21 @@ export class Expectations {
 
   /** True when the cache shows everything that was done for this owner, or has had long enough. */
   satisfied(owner: string): boolean {
+    return this.unsatisfiedForMs(owner) === undefined;
+  }
+
+  /**
+   * How long the cache is not believed yet, ms; undefined where `satisfied`. The owner is to be looked at again then: what is
+   * outstanding may never be seen, as a dependent that came and went while the list-watch was broken.
+   */
+  unsatisfiedForMs(owner: string): number | undefined {
     const outstanding = this.#byOwner.get(owner);
-    if (outstanding === undefined) return true;
+    if (outstanding === undefined) return undefined;
     const { creating, creations, deletions, since } = outstanding;
-    if (creating + creations.size + deletions.size === 0) return true;
-    return elapsedMs(since, this.#clock.monotonic()) > EXPECTATION_MS;
+    if (creating + creations.size + deletions.size === 0) return undefined;
+    const left = EXPECTATION_MS - elapsedMs(since, this.#clock.monotonic());
+    // Believed only once more than the whole time has passed.
+    return left < 0 ? undefined : left + 1;
   }
 
   /** Begins anew: `creations` dependents are about to be created, and those of `deletions` to be deleted. */

@@ -55,7 +55,7 @@ const MUTANTS: readonly Mutant[] = [
     what: 'controllers have no expectations',
     seeds: [6, 2, 1, 5],
     found: /active pods where \d+ are wanted/,
-    mutate: () => vi.spyOn(Expectations.prototype, 'satisfied').mockReturnValue(true),
+    mutate: () => vi.spyOn(Expectations.prototype, 'unsatisfiedForMs').mockReturnValue(undefined),
   },
   {
     what: 'maxUnavailable is ignored',

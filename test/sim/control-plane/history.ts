@@ -42,6 +42,8 @@ export class BrokenControlPlane extends Error {
 
 const BAD_MS = 240_000;
 const FAIR_MS = 120_000;
+/** How often users act, as a mean: all at once, or so that controllers come to rest between. ms. */
+const PACES = [2500, 5000, 9000] as const;
 /**
  * How long it may take until all is as it should be: a lost node's pods wait 300 s for their eviction, and a failed pod of a job
  * for its back-off.
@@ -85,9 +87,10 @@ class History {
     process.on('unhandledRejection', rejected);
     try {
       await this.#world.begin();
-      await this.#pass(this.#options.badMs ?? BAD_MS, 9000, () => this.#misfortune());
+      const everyMs = this.#dice.pick(PACES);
+      await this.#pass(this.#options.badMs ?? BAD_MS, everyMs, () => this.#misfortune());
       await this.#clearUp();
-      await this.#pass(this.#options.fairMs ?? FAIR_MS, 6000, undefined);
+      await this.#pass(this.#options.fairMs ?? FAIR_MS, everyMs, undefined);
       await this.#workload.calm();
       const from = clock.monotonic();
       const { convergenceMs = CONVERGENCE_MS } = this.#options;

@@ -3,7 +3,13 @@
 // process did meanwhile, or by writes whose answers were lost. That is what kube-controller-manager guarantees, and no more.
 
 import type { Pod } from '../../../client/types.ts';
-import type { Deployment, Job, ReplicaSet, StatefulSet } from '../../../controlplane/controllers/shared/objects.ts';
+import type {
+  DaemonSet,
+  Deployment,
+  Job,
+  ReplicaSet,
+  StatefulSet,
+} from '../../../controlplane/controllers/shared/objects.ts';
 import type { SimControlPlaneServer, SimRequest, Written } from '../../../labs/sim/control-plane/server.ts';
 import type { Weather } from '../../../labs/sim/weather.ts';
 import { type Clock, type MonotonicMs, plusMs } from '../../../lib/clock.ts';
@@ -49,6 +55,8 @@ export class Rules {
   readonly #server: SimControlPlaneServer;
   /** By uid. */
   readonly #pods = new Map<string, Pod>();
+  /** By uid of the pod: since when it has been ready. */
+  readonly #readySince = new Map<string, MonotonicMs>();
   readonly #podsOf = new Map<string, Set<string>>();
   readonly #sizes = new Map<string, Recent<number>>();
   readonly #sets = new Map<string, ReplicaSet>();
@@ -110,7 +118,8 @@ export class Rules {
         this.#jobs.written(written.type, object as Job);
         return;
       case 'apps/daemonsets':
-        this.#size(written, 1);
+        // A pod of the template before, and beside it one of today's, where an update surges.
+        this.#size(written, (object as DaemonSet).spec.updateStrategy?.rollingUpdate?.maxSurge ? 2 : 1);
         return;
       case 'apps/statefulsets':
         this.#stateful.written(written.type, object as StatefulSet);
@@ -143,6 +152,8 @@ export class Rules {
   #pod({ type, actor }: Written, pod: Pod, previous: Pod | undefined): void {
     const { uid } = pod.metadata;
     const owner = controllerUid(pod);
+    if (!isReady(pod)) this.#readySince.delete(uid);
+    else if (!this.#readySince.has(uid)) this.#readySince.set(uid, this.#clock.monotonic());
     if (type === 'DELETED') {
       this.#pods.delete(uid);
       if (owner !== undefined) this.#podsOf.get(owner)?.delete(uid);
@@ -169,9 +180,8 @@ export class Rules {
     const name = `${kind} of pod ${pod.metadata.namespace}/${pod.metadata.name}`;
     if (kind === 'DaemonSet') {
       const node = targetNode(pod);
-      // One of the update before, one of this one, which surges.
       const there = active.filter((each) => targetNode(each) === node).length;
-      if (there > 2 + slack) this.break(`${name}: ${there} pods for ${node}`);
+      if (there > most + slack) this.break(`${name}: ${there} pods for ${node} where ${most} are allowed`);
     } else if (kind === 'ReplicaSet' || kind === 'ReplicationController' || kind === 'Job') {
       if (active.length > most + slack) {
         this.break(
@@ -189,8 +199,10 @@ export class Rules {
     if (node === '' && pod.spec.nodeName !== undefined)
       this.nodes.bound(actor, pod, [...this.#pods.values()], this.staleMs, this.#clock.monotonic());
     if (isLeaving(pod) && !isLeaving(previous)) this.#leaves(actor, previous);
-    else if (isReady(previous) && (!isReady(pod) || controllerUid(previous) !== controllerUid(pod)))
+    else if (controllerUid(previous) !== controllerUid(pod)) {
       this.#disturb(previous);
+      this.#disturb(pod);
+    } else if (isReady(previous) && !isReady(pod)) this.#disturb(previous);
   }
 
   /** A pod, as it was before, is deleted. */
@@ -206,10 +218,13 @@ export class Rules {
       this.#disturb(pod);
       return;
     }
-    if (!isReady(pod)) return;
     const stale = this.staleMs;
+    const from = this.#clock.monotonic() - stale;
+    // One that is not known to be ready goes before those that are.
+    const readySince = this.#readySince.get(pod.metadata.uid);
+    if (readySince === undefined || readySince > from) return;
     const { disturbedAt, bounds } = deployment;
-    if (disturbedAt !== undefined && disturbedAt > this.#clock.monotonic() - stale) return;
+    if (disturbedAt !== undefined && disturbedAt > from) return;
     if (this.#unknownTo(actor, deployment.resized) > 0) return;
     const sets = [...this.#sets.values()].filter((each) => controllerUid(each) === controllerUid(set));
     const left = sets

@@ -201,6 +201,16 @@ describe('the controller', () => {
     expect(events).toEqual(['web SuccessfulCreate: Created pod: made-0']);
   });
 
+  it('looks again when a pod that it made was never seen, without an event', async () => {
+    const { client, clock, wake } = start(makeSet(1));
+    await settle();
+    await wake('x1');
+    await clock.advance(EXPECTATION_MS);
+    expect(creations(client.writes)).toBe(1);
+    await clock.advance(1000);
+    expect(creations(client.writes)).toBe(2);
+  });
+
   it('creates nothing again while its cache does not show what it made', async () => {
     const { client, created, informers, wake } = start(makeSet(3));
     await settle();

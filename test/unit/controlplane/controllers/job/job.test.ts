@@ -220,6 +220,7 @@ describe('pods that no job counts', () => {
   it.each<[string, Job | undefined, Pod, boolean]>([
     ['of a job that goes on', makeJob(), jobPod('p'), false],
     ['of a job that has ended', makeJob({}, done), jobPod('p', { deleted: true }), true],
+    ['of a job that had ended when it was made', makeJob({}, done), jobPod('p'), true],
     ['of a job that is gone', undefined, jobPod('p', { deleted: true }), true],
     [
       'of another controller’s job',
