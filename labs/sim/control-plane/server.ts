@@ -2,6 +2,7 @@
 // virtual clock, with uids and generated names from a seed. Requests come in as method, path and body, and are executed in one
 // turn each; every change of the store is reported before anything else happens.
 
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { generateKeyPairSync } from 'node:crypto';
 import { admissionOf } from '../../../apiserver/admission/create.ts';
 import { NO_AUTHORIZER } from '../../../apiserver/auth/authorizer.ts';
@@ -73,7 +74,8 @@ export class SimControlPlaneServer {
   readonly #store: Store;
   readonly #resources: ResourceHandler;
   readonly #events = new WeakMap<Change, ApiObject>();
-  #actor = '';
+  /** A request may wait, for a service account for one, and others are executed meanwhile. */
+  readonly #actor = new AsyncLocalStorage<string>();
 
   constructor(clock: Clock, dice: Dice, onWritten: (written: Written) => void) {
     const kinds = new RowTable(RESOURCE_KINDS);
@@ -106,7 +108,7 @@ export class SimControlPlaneServer {
         const { type } = change.record;
         const object = asObject(change.object);
         const previous = change.previous === undefined ? undefined : asObject(change.previous);
-        onWritten({ type, resource, object, previous, actor: this.#actor });
+        onWritten({ type, resource, object, previous, actor: this.#actor.getStore() ?? '' });
       });
     }
   }
@@ -133,9 +135,12 @@ export class SimControlPlaneServer {
     return this.#store.resourcesAt(this.#store.revision);
   }
 
-  /** Executes a request in this turn, in the name of `actor`. Rejects with ApiError. */
-  async execute(actor: string, { method, target, body, contentType, accept }: SimRequest): Promise<unknown> {
-    this.#actor = actor;
+  /** Executes a request, in this turn where admission does not wait, in the name of `actor`. Rejects with ApiError. */
+  execute(actor: string, request: SimRequest): Promise<unknown> {
+    return this.#actor.run(actor, () => this.#execute(actor, request));
+  }
+
+  async #execute(actor: string, { method, target, body, contentType, accept }: SimRequest): Promise<unknown> {
     const name = `${method} ${target}`;
     try {
       const request = parseRequest(method, target);

@@ -255,7 +255,9 @@ export class Workload {
   }
 
   async deleteService(): Promise<void> {
-    await this.#deleteSome('/services', '/api/v1/namespaces', 'services');
+    // Not as orphans: the slices of a service without it would stay, as upstream's do.
+    const name = this.#dice.pick(this.#names('/services'));
+    if (name !== undefined) await this.#delete(this.#path('/api/v1/namespaces', 'services', name), 'Background');
   }
 
   async makeBudget(): Promise<void> {
