@@ -129,13 +129,16 @@ describe('a node whose storage driver is at its worst', () => {
       if (call === 'Unstage' || call === 'Unpublish') count(`unmaking ${fate}`);
       if (/ csi dies when \S+ is staged$/.test(line)) count('dies between stage and publish');
     };
-    for (const seed of SEEDS.slice(0, 20)) {
-      await runHistory({ seed, steps: 2_500, storage: true, briefRest: true, onLine });
-    }
     // It fails with nothing or all of it done, answers when the caller has given up, hangs, does a thing twice.
     const fates = ['done', 'refused', 'lost', 'late', 'never', 'twice'];
-    const wanted = fates.flatMap((fate) => [`making ${fate}`, `unmaking ${fate}`]);
-    expect([...seen.keys()]).toEqual(expect.arrayContaining([...wanted, 'dies between stage and publish']));
+    const calls = fates.flatMap((fate) => [`making ${fate}`, `unmaking ${fate}`]);
+    const wanted = [...calls, 'dies between stage and publish'];
+    // What is rare takes more seeds than the rules need.
+    for (const [index, seed] of SEEDS.entries()) {
+      if (index >= 20 && wanted.every((what) => seen.has(what))) break;
+      await runHistory({ seed, steps: 2_500, storage: true, briefRest: true, onLine });
+    }
+    expect([...seen.keys()]).toEqual(expect.arrayContaining(wanted));
   }, 300_000);
 });
 

@@ -1,6 +1,7 @@
 // Hostile requests for every kind, subresource and option: nothing answers with an error of the server's own, every refusal
 // is a Status, nothing outside of the sender's namespace changes, and nothing stays in memory or in the store.
 
+import { PATH_NOT_FOUND } from '../../../apiserver/http/paths.ts';
 import { at, TestApiServer } from '../../support/api-server.ts';
 import { Sender, type Sent } from '../callers/send.ts';
 import type { Campaign, CampaignContext, Figures } from '../campaign.ts';
@@ -56,6 +57,8 @@ function fault(request: FuzzRequest, sent: Sent): string {
   // To an expectation that it does not know the HTTP server itself answers, as Go's does.
   if (code === 417) return '';
   const isHealth = /^\/(healthz|livez|readyz)/.test(request.path);
+  // A path that is not served, as upstream: words, no Status.
+  if (code === 404 && text === PATH_NOT_FOUND.body) return '';
   if (code >= 400 && request.method !== 'HEAD' && !isHealth && !isStatus(text, code))
     return 'a refusal that is no Status';
   return '';
