@@ -1,24 +1,18 @@
-// The loop: what changes in pods, namespaces and policies is written at once, what comes during a write is in the next one; what someone
-// else changes in the table is repaired. Decides no rules.
+// What changes in pods, namespaces and policies becomes the kernel's table, by the loop that the proxy has too. Decides no rules.
 
 import type { Namespace as CoreNamespace } from 'kubernetes-types/core/v1';
 import type { NetworkPolicy as CoreNetworkPolicy } from 'kubernetes-types/networking/v1';
+import { RulesLoop } from '../client/rules-loop.ts';
 import type { ReadableStore } from '../client/store.ts';
 import type { Pod, Stored } from '../client/types.ts';
-import { WorkQueue } from '../client/workqueue.ts';
 import { type Clock, elapsedMs } from '../lib/clock.ts';
-import { errorMessage } from '../lib/errors.ts';
 import type { NftWriter } from '../lib/nft-writer.ts';
-import { repeat } from '../lib/retry.ts';
 import type { NetpolMetrics } from './metrics.ts';
 import { policyPods } from './pods.ts';
 import { type Policy, policyTable } from './table.ts';
 
 export type Namespace = Stored<CoreNamespace>;
 export type NetworkPolicy = Stored<CoreNetworkPolicy>;
-
-/** Pauses after a failure, ms; the longest is the time between two looks. */
-const FIRST_RETRY_MS = 100;
 
 export interface EnforcerParts {
   readonly pods: ReadableStore<Pod>;
@@ -37,64 +31,41 @@ export interface EnforcerParts {
 
 export class PolicyEnforcer {
   readonly #parts: EnforcerParts;
-  /** One at a time: a look during a write would see half of it. */
-  readonly #queue: WorkQueue<'sync' | 'check'>;
-  #full = true;
+  readonly #loop: RulesLoop;
   #isRunning = false;
   #isFirst = true;
 
   constructor(parts: EnforcerParts) {
     this.#parts = parts;
-    this.#queue = new WorkQueue({
-      clock: parts.clock,
-      initialDelayMs: FIRST_RETRY_MS,
-      maxDelayMs: parts.syncPeriodMs,
+    const { clock, log, syncPeriodMs, writer, metrics } = parts;
+    this.#loop = new RulesLoop({
+      what: 'policies',
+      clock,
+      log,
+      syncPeriodMs,
+      sync: (full) => this.#sync(full),
+      damage: () => writer.damage(),
+      onRepair: (found) => {
+        if (found === 'damage') metrics.repaired();
+        this.#loop.changed();
+      },
     });
     for (const store of [parts.pods, parts.namespaces, parts.policies]) {
       store.onChange((changes) => {
         // Before all caches are filled the rules would be those of a part of the cluster.
-        if (changes.length > 0 && this.#isRunning) this.#queue.add('sync');
+        if (changes.length > 0 && this.#isRunning) this.#loop.changed();
       });
     }
   }
 
   /** To be called once the caches are filled; runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, log, syncPeriodMs } = this.#parts;
-    const stop = (): void => this.#queue.shutDown();
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
     this.#isRunning = true;
-    this.#queue.add('sync');
-    const syncing = this.#queue.run(
-      1,
-      (what) => (what === 'sync' ? this.#sync() : this.#check()),
-      (_, error, retryMs) => log(`policies are not written: ${errorMessage(error)}; again in ${retryMs} ms`),
-    );
-    const check = async (): Promise<undefined> => {
-      this.#queue.add('check');
-      return undefined;
-    };
-    const checking = repeat(check, { clock, everyMs: syncPeriodMs, firstMs: syncPeriodMs, signal });
-    await Promise.all([syncing, checking]);
+    this.#loop.changed();
+    await this.#loop.run(signal);
   }
 
-  async #check(): Promise<void> {
-    // After a failure all is written anyway.
-    if (this.#full) return;
-    try {
-      const damage = await this.#parts.writer.damage();
-      if (damage === undefined) return;
-      this.#parts.log(`${damage}: all rules are written again`);
-      this.#parts.metrics.repaired();
-    } catch (error) {
-      this.#parts.log(`the rules cannot be read: ${errorMessage(error)}`);
-    }
-    this.#full = true;
-    this.#queue.add('sync');
-  }
-
-  async #sync(): Promise<void> {
+  async #sync(full: boolean): Promise<void> {
     const { pods, namespaces, policies, writer, metrics, clock, nodeName, onFirstSync } = this.#parts;
     const begun = clock.monotonic();
     const table = policyTable(nodeName, {
@@ -102,15 +73,12 @@ export class PolicyEnforcer {
       namespaces: new Map(namespaces.list().map(({ metadata }) => [metadata.name, metadata.labels ?? {}])),
       policies: policies.list().flatMap(policyOf),
     });
-    const full = this.#full;
-    this.#full = true;
     try {
       await writer.apply(table, full);
     } catch (error) {
       metrics.failed();
       throw error;
     }
-    this.#full = false;
     metrics.synced(table, policies.list().length, elapsedMs(begun, clock.monotonic()), clock.now());
     if (this.#isFirst) onFirstSync?.();
     this.#isFirst = false;

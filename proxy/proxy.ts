@@ -1,13 +1,12 @@
-// The proxy's loop: what changes in services, slices and its node is taken in at once and written as soon as the last write has
-// ended; what someone else changes in the kernel's tables is repaired. Decides no rules.
+// What changes in services, slices and the proxy's node becomes rules in the kernel, and connections that would go elsewhere are
+// cleared. Decides no rules.
 
 import { readFile } from 'node:fs/promises';
+import { RulesLoop } from '../client/rules-loop.ts';
 import { objectKey, type ReadableStore } from '../client/store.ts';
 import type { EndpointSlice, Node, Service } from '../client/types.ts';
-import { WorkQueue } from '../client/workqueue.ts';
 import { type Clock, type EpochMs, earlier, elapsedMs } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
-import { repeat } from '../lib/retry.ts';
 import { parseRfc3339 } from '../lib/rfc3339.ts';
 import type { Backend, Programmed } from './backend.ts';
 import { deleteFlows } from './conntrack/delete-flows.ts';
@@ -21,8 +20,6 @@ import { serviceOfSlice } from './service-ports.ts';
 
 const TRIGGER_TIME = 'endpoints.kubernetes.io/last-change-trigger-time';
 const ZONE = 'topology.kubernetes.io/zone';
-/** Pauses after a failure, ms; the longest is the time between two looks. */
-const FIRST_RETRY_MS = 100;
 
 export interface ProxyParts {
   readonly services: ReadableStore<Service>;
@@ -45,13 +42,11 @@ export interface ProxyParts {
 
 export class ServiceProxy {
   readonly #parts: ProxyParts;
-  /** One at a time: a look during a write would see half of it. */
-  readonly #queue: WorkQueue<'sync' | 'check'>;
+  readonly #loop: RulesLoop;
   readonly #programmes = new Programmes();
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
   /** Services to take in. */
   readonly #dirty = new Set<string>();
-  #full = true;
   #isFirst = true;
   #options: RuleOptions | undefined;
   /** Of which no stale flows are left. */
@@ -66,10 +61,15 @@ export class ServiceProxy {
     this.#parts = parts;
     this.#node = { name: parts.nodeName, zone: '' };
     this.#lastUpdated = parts.clock.now();
-    this.#queue = new WorkQueue({
-      clock: parts.clock,
-      initialDelayMs: FIRST_RETRY_MS,
-      maxDelayMs: parts.syncPeriodMs,
+    const { clock, log, syncPeriodMs, backend } = parts;
+    this.#loop = new RulesLoop({
+      what: 'rules',
+      clock,
+      log,
+      syncPeriodMs,
+      sync: (full) => this.#sync(full),
+      damage: () => backend.damage(),
+      onRepair: () => this.#enqueue(),
     });
     parts.services.onChange((changes) => {
       if (changes.length > 0) parts.metrics.changed('service', changes.length);
@@ -128,44 +128,16 @@ export class ServiceProxy {
     const now = this.#parts.clock.now();
     this.#waitingSince = this.#waitingSince === undefined ? now : earlier(this.#waitingSince, now);
     this.#parts.metrics.queued(now);
-    this.#queue.add('sync');
+    this.#loop.changed();
   }
 
   /** To be called once the caches are filled; runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, log, syncPeriodMs } = this.#parts;
-    const stop = (): void => this.#queue.shutDown();
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
     this.#enqueue();
-    const syncing = this.#queue.run(
-      1,
-      (what) => (what === 'sync' ? this.#sync() : this.#check()),
-      (_, error, retryMs) => log(`rules are not written: ${errorMessage(error)}; again in ${retryMs} ms`),
-    );
-    const check = async (): Promise<undefined> => {
-      this.#queue.add('check');
-      return undefined;
-    };
-    const checking = repeat(check, { clock, everyMs: syncPeriodMs, firstMs: syncPeriodMs, signal });
-    await Promise.all([syncing, checking]);
+    await this.#loop.run(signal);
   }
 
-  async #check(): Promise<void> {
-    // After a failure all is written anyway.
-    if (this.#full) return;
-    try {
-      const damage = await this.#parts.backend.damage();
-      if (damage === undefined) return;
-      this.#parts.log(`${damage}: all rules are written again`);
-    } catch (error) {
-      this.#parts.log(`the rules cannot be read: ${errorMessage(error)}`);
-    }
-    this.#full = true;
-    this.#enqueue();
-  }
-
-  async #sync(): Promise<void> {
+  async #sync(full: boolean): Promise<void> {
     const { backend, clock, metrics, health, services } = this.#parts;
     const begun = clock.monotonic();
     const triggers = this.#triggers;
@@ -178,15 +150,12 @@ export class ServiceProxy {
     }
     this.#dirty.clear();
     const options = this.#currentOptions();
-    const full = this.#full;
     try {
       const applied = await backend.apply(this.#programmes.all, options, full);
-      this.#full = false;
       this.#lastUpdated = clock.now();
       metrics.synced(applied, { full, tookMs: elapsedMs(begun, clock.monotonic()), nowMs: this.#lastUpdated });
       for (const trigger of triggers) metrics.programmed(elapsedMs(trigger, this.#lastUpdated));
     } catch (error) {
-      this.#full = true;
       this.#waitingSince ??= this.#lastUpdated;
       metrics.failed(full);
       throw error;

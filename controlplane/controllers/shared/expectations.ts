@@ -32,8 +32,8 @@ export class Expectations {
   }
 
   /**
-   * How long the cache is not believed yet, ms; undefined where `satisfied`. The owner is to be looked at again then: what is
-   * outstanding may never be seen, as a dependent that came and went while the list-watch was broken.
+   * How long the expectations still hold, ms; undefined where `satisfied`. The owner is to be synced again then: a watch event
+   * that is outstanding may never come, as for a dependent that came and went while the list-watch was broken.
    */
   unsatisfiedForMs(owner: string): number | undefined {
     const outstanding = this.#byOwner.get(owner);
