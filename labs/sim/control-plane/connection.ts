@@ -54,7 +54,10 @@ export interface ConnectionParts {
 type Fate = 'fine' | 'refused' | 'lost' | 'late' | 'conflict';
 
 interface Follower {
+  readonly path: string;
   readonly break: () => void;
+  /** Events that come from now on are this late at least, ms. */
+  lagMs: number;
 }
 
 export class SimConnection {
@@ -126,16 +129,16 @@ export class SimConnection {
       end ??= how;
       news.resolve();
     };
+    const follower: Follower = { path, break: stop('broken'), lagMs: 0 };
     const watch = server.watch(path + queryString({ ...rest, watch: true }), accept, (event) => {
       const isLate = dice.below(1000) < this.#parts.trouble().events;
-      const due = plusMs(world.monotonic(), isLate ? dice.below(LATEST_EVENT_MS) : dice.between(1, 8));
-      lastAt = later(lastAt, due);
+      const lateMs = isLate ? dice.below(LATEST_EVENT_MS) : dice.between(1, 8);
+      lastAt = later(lastAt, plusMs(world.monotonic(), Math.max(lateMs, follower.lagMs)));
       world.after(elapsedMs(world.monotonic(), lastAt), () => {
         arrived.push(event);
         news.resolve();
       });
     });
-    const follower = { break: stop('broken') };
     this.#followers.add(follower);
     signal.addEventListener('abort', stop('over'), { once: true });
     const timer = own.after(Number(timeoutSeconds) * 1000, stop('over'));
@@ -163,6 +166,11 @@ export class SimConnection {
   /** All watches end; the next ones begin where these were. */
   breakWatches(): void {
     for (const follower of this.#followers) follower.break();
+  }
+
+  /** Watches of a collection that run now lag from now on. One that begins later does not. */
+  lagWatches(path: string, ms: number): void {
+    for (const follower of this.#followers) if (follower.path === path) follower.lagMs = ms;
   }
 
   /** Kills the process: what it has sent may still arrive. */

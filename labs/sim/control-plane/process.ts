@@ -99,6 +99,12 @@ export class ControlPlaneProcess {
     for (const connection of this.#connections) connection.breakWatches();
   }
 
+  /** Events of a collection come late from now on, by `ms` at least, until its watch ends. */
+  lagWatches(path: string, ms: number): void {
+    for (const connection of this.#connections) connection.lagWatches(path, ms);
+    this.#parts.note(`${this.identity} gets events of ${path} ${ms} ms late`);
+  }
+
   #connect(): SimConnection {
     const { server, clock, dice, identity, trouble, onUncertain, note, shown } = this.#parts;
     const connection = new SimConnection({
