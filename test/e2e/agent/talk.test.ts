@@ -4,11 +4,13 @@
 import { spawn } from 'node:child_process';
 import { createConnection } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { resourcePath } from '../../../client/paths.ts';
+import type { Pod } from '../../../client/types.ts';
 import { type ExecOptions, type ExecResult, exec } from '../../../lib/exec.ts';
 import { kubectls, onFullList } from '../support/kubectls.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
-import { apply, eventually, FOREVER, httpGet, podWhen, ready, shellPod } from './harness.ts';
+import { apply, eventually, FOREVER, httpGet, isReady, podWhen, ready, shellPod } from './harness.ts';
 
 // The runtime copies the two streams side by side: only a pause between them gives their lines an order.
 const LINES = 'for i in 1 2 3 4 5; do echo line $i; done; sleep 1; echo trouble >&2; ';
@@ -224,4 +226,32 @@ test('the kubelet port refuses unauthenticated requests', async () => {
     socket.on('close', () => resolve(text));
   });
   expect(plain).not.toContain('200');
+});
+
+/** A set of two pods, each of which serves its own name. */
+function replicated(apiVersion: string, kind: string): object {
+  const labels = { serves: kind.toLowerCase() };
+  const script = 'mkdir /tmp/w; cd /tmp/w; hostname > index.html; exec httpd -f -p 8080';
+  const { spec } = shellPod('', script) as { spec: object };
+  const template = { metadata: { labels }, spec };
+  const selector = kind === 'ReplicaSet' ? { matchLabels: labels } : labels;
+  return { apiVersion, kind, metadata: { name: labels.serves }, spec: { replicas: 2, selector, template } };
+}
+
+test('each pod of a replica set and of a replication controller answers', async () => {
+  const kinds = ['ReplicaSet', 'ReplicationController'];
+  await apply(lab, replicated('apps/v1', 'ReplicaSet'), replicated('v1', 'ReplicationController'));
+  for (const kind of kinds) {
+    const labelSelector = `serves=${kind.toLowerCase()}`;
+    const path = resourcePath('v1', 'pods', { namespace: lab.namespace });
+    const pods = await eventually(`two pods of a ${kind}`, async () => {
+      const { items } = await lab.client.list<Pod>(path, { labelSelector });
+      return items.length === 2 && items.every(isReady) ? items : undefined;
+    });
+    for (const { metadata, status } of pods) {
+      expect(metadata.ownerReferences?.[0]?.kind).toBe(kind);
+      expect((await httpGet(`http://${status?.podIP}:8080/`)).body.trim()).toBe(metadata.name);
+    }
+  }
+  await lab.kubectl('delete', 'replicaset/replicaset', 'replicationcontroller/replicationcontroller');
 });

@@ -214,7 +214,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     );
   });
 
-  it('preempts the pod that no budget protects, and comes when that has ended', async () => {
+  it('preempts the pod that no budget protects, and comes when that has ended; a critical pod preempts it', async () => {
     const name = `high-${version.replace('.', '-')}`;
     await kubectl.ok('create', 'priorityclass', name, '--value=1000');
     await create('protected', { ...cpu('4'), nodeSelector: { 'kubernetes.io/hostname': 'b1' } }, { app: 'protected' });
@@ -250,6 +250,11 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     expect(await failure('urgent')).toMatch(/^0\/4 nodes are available: 2 Insufficient cpu, 2 node\(s\) didn't match/);
     await kubectl.ok('delete', 'pod', 'plain', '--force', '--grace-period=0');
     expect(await nodeOf('urgent')).toBe('c1');
+    const here = { nodeSelector: { 'kubernetes.io/hostname': 'c1' } };
+    await create('critical', { ...cpu('4'), ...here, priorityClassName: 'system-cluster-critical' });
+    await eventOf('urgent', 'Preempted');
+    await kubectl.ok('delete', 'pod', 'urgent', '--force', '--grace-period=0');
+    expect(await nodeOf('critical')).toBe('c1');
     await kubectl.ok('delete', 'pdb/budget', `priorityclass/${name}`);
   });
 
