@@ -1,12 +1,30 @@
 // One table of nftables as objects: sets, maps, chains. And the commands for nft that make it, that change one state of it to another, and
 // what of a listed table is not as it was written. Pure.
 
+/** How a chain hangs in the kernel, where it does, and its rules; by its name. */
+export type NftChains = ReadonlyMap<string, { readonly hook?: string; readonly rules: readonly string[] }>;
+
 export interface NftTable {
   /** Sets and maps: how they are declared, and what is in them; '' is the value in a set. */
   readonly sets: ReadonlyMap<string, { readonly type: string; readonly elements: ReadonlyMap<string, string> }>;
-  /** How a chain hangs in the kernel, where it does, and its rules. */
-  readonly chains: ReadonlyMap<string, { readonly hook?: string; readonly rules: readonly string[] }>;
+  readonly chains: NftChains;
+  /**
+   * The same chains in parts, each name in one of them; without it all are one part. A part that is the same object as in another table
+   * is not compared, so that a change costs what it changes.
+   */
+  readonly parts?: readonly NftChains[];
 }
+
+/** The chains of `before` and `now`, without the parts that both have. */
+function differing(before: NftTable, now: NftTable): { readonly old: NftChains; readonly next: NftChains } {
+  const [known, wanted] = [new Set(partsOf(before)), new Set(partsOf(now))];
+  return {
+    old: new Map(partsOf(before).flatMap((part) => (wanted.has(part) ? [] : [...part]))),
+    next: new Map(partsOf(now).flatMap((part) => (known.has(part) ? [] : [...part]))),
+  };
+}
+
+const partsOf = (table: NftTable): readonly NftChains[] => table.parts ?? [table.chains];
 
 const kindOf = (type: string): string => type.split(':')[0] ?? 'set';
 /** The kernel's packets change what is in it. */
@@ -61,15 +79,16 @@ export function changeCommands(table: string, before: NftTable, now: NftTable): 
     // One that is about to be removed may be there still, with what was in it.
     if (!isDynamic(type)) lines.push(`flush ${kindOf(type)} ${table} ${name}`);
   }
-  for (const [name, { rules }] of now.chains) {
-    const old = before.chains.get(name);
+  const { old: known, next } = differing(before, now);
+  for (const [name, { rules }] of next) {
+    const old = known.get(name);
     if (old !== undefined && (old.rules === rules || old.rules.join('\n') === rules.join('\n'))) continue;
     // The same.
     if (old === undefined) lines.push(`add chain ${table} ${name}`);
     lines.push(`flush chain ${table} ${name}`);
     changed.push(name);
   }
-  for (const name of changed) lines.push(...ruleCommands(table, name, now.chains.get(name)?.rules ?? []));
+  for (const name of changed) lines.push(...ruleCommands(table, name, next.get(name)?.rules ?? []));
   for (const [name, { elements }] of now.sets) {
     const old = before.sets.get(name)?.elements ?? new Map<string, string>();
     const gone = [...old].filter(([key, value]) => elements.get(key) !== value).map(([key]) => key);
@@ -86,8 +105,9 @@ export function leftBehind(
   before: NftTable,
   now: NftTable,
 ): { readonly chains: readonly string[]; readonly sets: readonly string[] } {
+  const { old, next } = differing(before, now);
   return {
-    chains: [...before.chains.keys()].filter((name) => !now.chains.has(name)),
+    chains: [...old.keys()].filter((name) => !next.has(name)),
     sets: [...before.sets.keys()].filter((name) => !now.sets.has(name)),
   };
 }
@@ -99,7 +119,8 @@ export function removalCommands(
   chains: Iterable<string>,
   sets: Iterable<string>,
 ): string {
-  const gone = [...chains].filter((name) => !now.chains.has(name));
+  const { chains: wanted } = now;
+  const gone = [...chains].filter((name) => !wanted.has(name));
   return text([
     // They lead to each other: all of them are emptied before the first is deleted.
     ...gone.map((name) => `flush chain ${table} ${name}`),
@@ -148,6 +169,8 @@ export function firstDamage({ chains, sets }: NftTable, listed: string): string 
 }
 
 /** The number of rules. */
-export function rulesIn({ chains }: NftTable): number {
-  return [...chains.values()].reduce((sum, { rules }) => sum + rules.length, 0);
+export function rulesIn(table: NftTable): number {
+  let sum = 0;
+  for (const part of partsOf(table)) for (const { rules } of part.values()) sum += rules.length;
+  return sum;
 }

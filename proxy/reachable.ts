@@ -19,6 +19,8 @@ export interface Reachable {
   readonly all: readonly Endpoint[];
   /** Whether the service has usable endpoints anywhere. */
   readonly hasAny: boolean;
+  /** Of a UDP port: the addresses of all endpoints that serve, reachable or not. Flows to them go on, as TCP's do; of other ports none. */
+  readonly serving: readonly string[];
 }
 
 export function usesClusterEndpoints(port: ServicePort): boolean {
@@ -53,6 +55,7 @@ export function reachableEndpoints(endpoints: readonly Endpoint[], port: Service
     local,
     all: [...all.values()].sort((a, b) => (a.address < b.address ? -1 : 1)),
     hasAny: endpoints.some((each) => each.ready || isLeaving(each)),
+    serving: port.protocol === 'udp' ? endpoints.filter((each) => each.serving).map(({ address }) => address) : [],
   };
 }
 

@@ -124,7 +124,7 @@ export function endpointsByPort(
           ip,
           port,
           ready,
-          serving: each.conditions?.serving ?? ready,
+          serving: each.conditions?.serving ?? true,
           terminating: each.conditions?.terminating ?? false,
           local: each.nodeName === nodeName,
           zones: (each.hints?.forZones ?? []).map((zone) => zone.name),

@@ -44,7 +44,8 @@ export function expectedAnswers(programme: Programme): Expected {
   const byNodePort = new Map<number, ReadonlySet<string>>();
   for (const { port, reachable } of programme.values()) {
     if (port.protocol !== 'udp') continue;
-    const endpoints = new Set(reachable.all.map(({ address }) => address));
+    // A change of policy, topology or readiness does not cut flows that are there, as with TCP; kube-proxy does the same.
+    const endpoints = new Set(reachable.serving);
     for (const ip of [port.clusterIP, ...port.externalIPs, ...port.loadBalancerIPs]) {
       byAddress.set(`${ip}:${port.number}`, endpoints);
     }

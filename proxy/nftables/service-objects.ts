@@ -1,6 +1,7 @@
 // What one port of a service needs in nftables: elements of the maps that all services share, and chains and sets of its own. As
 // kube-proxy's mode nftables has them. Pure.
 
+import type { NftChains } from '../../lib/nft-table.ts';
 import type { RuleOptions } from '../options.ts';
 import { containsAddress } from '../ranges.ts';
 import { type Reachable, usesClusterEndpoints, usesLocalEndpoints } from '../reachable.ts';
@@ -21,7 +22,7 @@ import {
 export interface ServiceObjects {
   /** Map or set, key, and what it leads to; '' for a set's. */
   readonly elements: readonly (readonly [string, string, string])[];
-  readonly chains: ReadonlyMap<string, readonly string[]>;
+  readonly chains: NftChains;
   /** Clients that stay with an endpoint: seconds by the name of the set. */
   readonly affinity: ReadonlyMap<string, number>;
   readonly withoutLocal: readonly ('internal' | 'external')[];
@@ -29,19 +30,19 @@ export interface ServiceObjects {
 
 export function serviceObjects(port: ServicePort, reachable: Reachable, options: RuleOptions): ServiceObjects {
   const { hasAny, cluster, local } = reachable;
-  const chains = new Map<string, readonly string[]>();
+  const chains = new Map<string, { readonly rules: readonly string[] }>();
   const names = serviceChains(port);
   const hasInternal = hasAny && !(port.internalLocal && local.length === 0);
   const hasExternal = hasAny && !(port.externalLocal && local.length === 0);
   const outside = isExternallyReachable(port);
-  if (hasAny && outside) chains.set(names.external, externalRules(port, hasExternal, options));
+  if (hasAny && outside) chains.set(names.external, { rules: externalRules(port, hasExternal, options) });
   if (port.loadBalancerIPs.length > 0 && port.sourceRanges.length > 0 && hasAny) {
-    chains.set(names.firewall, firewallRules(port, options));
+    chains.set(names.firewall, { rules: firewallRules(port, options) });
   }
   const internal = port.internalLocal ? names.local : names.cluster;
   const toEndpoints = (name: string, endpoints: readonly Endpoint[]): void => {
     const masquerade = hasInternal && name === internal ? masqueradeRules(port, options) : [];
-    chains.set(name, [...masquerade, ...balance(port, endpoints)]);
+    chains.set(name, { rules: [...masquerade, ...balance(port, endpoints)] });
   };
   if (cluster.length > 0 && usesClusterEndpoints(port)) toEndpoints(names.cluster, cluster);
   if (local.length > 0 && usesLocalEndpoints(port)) toEndpoints(names.local, local);
@@ -51,7 +52,7 @@ export function serviceObjects(port: ServicePort, reachable: Reachable, options:
     const sticks = port.affinitySeconds === undefined ? [] : [`update @affinity-${name} { ip saddr }`];
     if (port.affinitySeconds !== undefined) affinity.set(`affinity-${name}`, port.affinitySeconds);
     const dnat = `meta l4proto ${port.protocol} dnat to ${address}`;
-    chains.set(`endpoint-${name}`, [`ip saddr ${ip} jump ${MARK}`, ...sticks, dnat]);
+    chains.set(`endpoint-${name}`, { rules: [`ip saddr ${ip} jump ${MARK}`, ...sticks, dnat] });
   }
   const dropped = (has: boolean, kind: 'internal' | 'external', used: boolean): ('internal' | 'external')[] =>
     hasAny && !has && used ? [kind] : [];

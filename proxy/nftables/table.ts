@@ -1,6 +1,6 @@
 // The whole table of the nftables mode, as objects: sets, maps, chains. Pure.
 
-import type { NftTable } from '../../lib/nft-table.ts';
+import type { NftChains, NftTable } from '../../lib/nft-table.ts';
 import type { RuleOptions } from '../options.ts';
 import {
   CLUSTER_IPS,
@@ -34,7 +34,7 @@ const SHARED: readonly (readonly [string, string])[] = [
 ];
 
 /** Chains that are there whatever services there are. */
-function baseChains({ masqueradeBit, nodePortIPs, localhostNodePorts }: RuleOptions): NftTable['chains'] {
+function baseChains({ masqueradeBit, nodePortIPs, localhostNodePorts }: RuleOptions): NftChains {
   const mark = `0x${(2 ** masqueradeBit).toString(16)}`;
   const first = 'ct state new';
   const localhost = localhostNodePorts ? '' : ' ip daddr != 127.0.0.0/8';
@@ -85,14 +85,20 @@ function baseChains({ masqueradeBit, nodePortIPs, localhostNodePorts }: RuleOpti
 
 export function nftTable(services: Iterable<ServiceObjects>, options: RuleOptions): NftTable {
   const sets = new Map(SHARED.map(([name, type]) => [name, { type, elements: new Map<string, string>() }]));
-  const chains = new Map(baseChains(options));
+  const parts = [baseChains(options)];
   for (const ip of options.nodePortIPs ?? []) sets.get(NODE_PORT_IPS)?.elements.set(ip, '');
   for (const { elements, chains: own, affinity } of services) {
     for (const [set, key, value] of elements) sets.get(set)?.elements.set(key, value);
-    for (const [name, rules] of own) chains.set(name, { rules });
+    parts.push(own);
     for (const [name, seconds] of affinity) {
       sets.set(name, { type: `set: type ipv4_addr; flags dynamic,timeout; timeout ${seconds}s;`, elements: new Map() });
     }
   }
-  return { sets, chains };
+  return {
+    sets,
+    parts,
+    get chains() {
+      return new Map(parts.flatMap((part) => [...part]));
+    },
+  };
 }

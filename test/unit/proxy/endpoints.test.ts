@@ -125,6 +125,23 @@ describe('UDP flows', () => {
     expect(stale(['10.1.0.1'])).toEqual([5001, 5002]);
     expect(stale(['10.1.0.2'])).toEqual([5000, 5002]);
   });
+  it.each([
+    ['one that is not ready any longer', {}, { conditions: { ready: false } }],
+    ['one that does not serve', {}, { conditions: { ready: false, serving: false } }],
+    ['one that leaves and serves', {}, { conditions: { ready: false, serving: true, terminating: true } }],
+    ['another node’s, with the policy Local', { internalTrafficPolicy: 'Local' }, { on: 'there' }],
+    ['another zone’s', {}, { hints: { forZones: [{ name: 'b' }] } }],
+  ])('go on to an endpoint that serves, whether new ones may reach it or not: %s', (what, spec, facts) => {
+    const near: Parameters<typeof makeSlice>[1][number] = ['10.1.0.1', { hints: { forZones: [{ name: 'a' }] } }];
+    const slice = makeSlice('a', [near, ['10.1.0.2', facts]]);
+    const programme = programmeOf([
+      makeService('a', { ports: [{ name: 'p80', port: 80, protocol: 'UDP' }], ...spec }),
+      slice,
+    ]);
+    expect([...programme.values()].flatMap(({ reachable }) => reachable.all.map(({ ip }) => ip))).toEqual(['10.1.0.1']);
+    const found = staleFlows(parseFlows(text), expectedAnswers(programme), new Set());
+    expect(found.map(({ sourcePort }) => sourcePort)).toEqual(what === 'one that does not serve' ? [5001] : []);
+  });
   it('of a service without endpoints stay: its packets are refused', () => {
     expect(stale([])).toEqual([]);
   });

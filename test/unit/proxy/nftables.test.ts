@@ -133,6 +133,30 @@ describe('commands', () => {
     ]);
   });
 
+  it('services that have not changed are not compared, and the commands are the same', () => {
+    const objectsOf = (addresses: string[]) =>
+      [
+        [makeService('other', { clusterIP: '172.30.0.42' }), makeSlice('other', ['10.1.0.9'])] as const,
+        [makeService('web'), makeSlice('web', addresses)] as const,
+      ].map(([service, slice]) => {
+        const [found] = [...programmeOf([service, slice]).values()];
+        if (found === undefined) throw new Error('no port');
+        return serviceObjects(found.port, found.reachable, OPTIONS);
+      });
+    const [other, two] = objectsOf(['10.1.0.1', '10.1.0.2']);
+    const [otherAgain, one] = objectsOf(['10.1.0.1']);
+    if (other === undefined || two === undefined || otherAgain === undefined || one === undefined) throw new Error();
+    const before = nftTable([other, two], OPTIONS);
+    const known = nftTable([other, one], OPTIONS);
+    const anew = nftTable([otherAgain, one], OPTIONS);
+    expect(changeCommands(TABLE, before, known)).toBe(changeCommands(TABLE, before, anew));
+    expect(leftBehind(before, known)).toEqual(leftBehind(before, anew));
+    expect([...known.chains]).toEqual([...anew.chains]);
+    // What is not compared is not seen: a part is never changed in place.
+    const emptied = { ...other, chains: new Map() };
+    expect(leftBehind(before, nftTable([emptied, two], OPTIONS)).chains).toHaveLength(2);
+  });
+
   const listed = (change: (name: string, count: number) => number | undefined): string => {
     const nftables: object[] = [];
     for (const [name, { rules }] of table.chains) {
