@@ -86,7 +86,7 @@ async function measure(mode: 'iptables' | 'nftables', backend: Backend): Promise
     programme.set('500', programmed(500, ENDPOINTS - 1 - (turn % 2)));
     changes.push(await timed(false));
   }
-  // What the program and the kernel take for the least of changes, whoever makes it.
+  // The share of the program and the kernel: the smallest change, without the proxy.
   const floors: number[] = [];
   for (let turn = 0; turn < CHANGES; turn++) {
     const begun = performance.now();
