@@ -8,7 +8,7 @@ import { REMOTE_HEADERS } from './aggregation/proxy.ts';
 import { reconcileDefaults } from './auth/rbac/reconcile.ts';
 import { ensureFlowControl } from './flow-control.ts';
 import type { KubeObject } from './kinds/resource.ts';
-import { firstServiceAddress } from './kinds/services/ranges.ts';
+import { DEFAULT_SERVICE_CIDR, firstServiceAddress } from './kinds/services/ranges.ts';
 import { SYSTEM_PRIORITIES, SYSTEM_PRIORITY_DESCRIPTIONS } from './kinds/shared/system-priorities.ts';
 import type { Pki } from './pki/types.ts';
 import type { Registry, WriteOptions } from './registry/registry.ts';
@@ -26,13 +26,13 @@ export interface Advertised {
 export interface BootstrapParts {
   readonly advertised: Advertised;
   readonly pki: Pick<Pki, 'ca' | 'frontProxy'>;
-  /** Where the addresses of Services come from. */
-  readonly serviceCidr: string;
+  /** Where the addresses of Services come from; the first range has that of the service `kubernetes`. */
+  readonly serviceCidrs: readonly string[];
   readonly log: (line: string) => void;
 }
 
 export async function bootstrap(registry: Registry, parts: BootstrapParts): Promise<void> {
-  const { advertised, pki, serviceCidr, log } = parts;
+  const { advertised, pki, serviceCidrs, log } = parts;
   const options: WriteOptions = {
     caller: { name: 'system:apiserver', groups: ['system:masters'] },
     dryRun: false,
@@ -45,8 +45,8 @@ export async function bootstrap(registry: Registry, parts: BootstrapParts): Prom
   await store.commit(() => ensureFlowControl(registry, options));
   if (registry.hasRow('scheduling.k8s.io', 'priorityclasses'))
     await store.commit(() => ensurePriorityClasses(registry, options));
-  await store.commit(() => ensureServiceCidr(registry, serviceCidr, options, log));
-  const address = firstServiceAddress(serviceCidr);
+  await store.commit(() => ensureServiceCidr(registry, serviceCidrs, options, log));
+  const address = firstServiceAddress(serviceCidrs[0] ?? DEFAULT_SERVICE_CIDR);
   if (registry.hasRow('', 'services')) {
     await store.commit(() => ensureService(registry, advertised.port, address, options));
   }

@@ -52,7 +52,7 @@ export interface LabApiServerOptions {
   readonly audit?: AuditOptions;
   readonly limits?: Partial<RequestLimits>;
   readonly http2?: Partial<Http2ServingOptions>;
-  readonly serviceCidr?: string;
+  readonly serviceCidrs?: readonly string[];
   /** A snapshot to put in the store's place before the start. */
   readonly restore?: string;
   readonly tracer: Tracer;
@@ -93,7 +93,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.limits === undefined ? {} : { limits: options.limits }),
     ...(options.http2 === undefined ? {} : { http2: options.http2 }),
-    ...(options.serviceCidr === undefined ? {} : { serviceCidr: options.serviceCidr }),
+    ...(options.serviceCidrs === undefined ? {} : { serviceCidrs: options.serviceCidrs }),
     ...(log === undefined ? {} : { log }),
     tracer: options.tracer,
     clock: options.clock,

@@ -70,8 +70,8 @@ export interface ApiServerOptions {
   readonly limits?: Partial<RequestLimits>;
   /** HTTP/2 beside HTTP/1.1. Default: served, with 100 streams, without a chance of GOAWAY. */
   readonly http2?: Partial<Http2ServingOptions>;
-  /** --service-cluster-ip-range: one IPv4 range. Default: 10.96.0.0/16. */
-  readonly serviceCidr?: string;
+  /** --service-cluster-ip-range: one range, or one of each family, the default one first. Default: 10.96.0.0/16. */
+  readonly serviceCidrs?: readonly string[];
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** For tests; by default as many connections as the process's descriptors allow, and the usual time-outs. */

@@ -3,8 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:https';
-import { isIP } from 'node:net';
-import { hostname, networkInterfaces } from 'node:os';
+import { hostname } from 'node:os';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyReply, type FastifyRequest, type RouteGenericInterface } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
@@ -23,6 +22,7 @@ import {
 import { breakOff, type HttpRequest } from '../lib/http-message.ts';
 import { admissionOf } from './admission/create.ts';
 import { WebhookClient } from './admission/webhooks/client.ts';
+import { isUnspecified, reachableAddress } from './advertised.ts';
 import { AggregationController } from './aggregation/controller.ts';
 import { AggregationProxy } from './aggregation/proxy.ts';
 import { auditIdOf } from './audit/audit.ts';
@@ -58,7 +58,7 @@ import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
 import type { Visit } from './http/visit.ts';
 import type { ObjectLookup } from './kinds/resource.ts';
-import { DEFAULT_SERVICE_CIDR, firstServiceAddress } from './kinds/services/ranges.ts';
+import { DEFAULT_SERVICE_CIDR, familiesOf, firstServiceAddress } from './kinds/services/ranges.ts';
 import { MAX_BODY_BYTES } from './limits.ts';
 import { Metrics } from './metrics.ts';
 import { serveMetrics } from './metrics-api/serve.ts';
@@ -93,24 +93,6 @@ export function apiServerLimits(openFiles: number): ConnectionLimits {
   return connectionLimits({ openFiles, reserved: 128, most: 4096, mostUnauthenticated: 512 });
 }
 
-function unspecified(address: string): boolean {
-  return address === '0.0.0.0' || address === '::';
-}
-
-/**
- * The address that pods reach the server at: the advertised one, or the one that it listens on, and as upstream the machine's
- * first one where those are none, a name, or loopback.
- */
-function reachableAddress({ address, advertiseHost = '', advertiseAddress }: ApiServerOptions): string | undefined {
-  if (advertiseAddress !== undefined) return advertiseAddress;
-  const own = Object.values(networkInterfaces()).flatMap((found) => found ?? []);
-  const loopback = (one: string): boolean => one.startsWith('127.') || one === '::1';
-  const good = (one: string): boolean => isIP(one) !== 0 && !unspecified(one) && !loopback(one);
-  return (
-    [advertiseHost, address].find(good) ?? own.find(({ internal, family }) => !internal && family === 'IPv4')?.address
-  );
-}
-
 /**
  * Starts the server. Rejects with UserError when the address is taken or cannot be listened on, or when the store is
  * in use.
@@ -118,12 +100,15 @@ function reachableAddress({ address, advertiseHost = '', advertiseAddress }: Api
 export async function startApiServer(options: ApiServerOptions, kinds: KindParts): Promise<RunningApiServer> {
   const { clock, tracer, address } = options;
   const log = options.log ?? (() => undefined);
-  const { serviceCidr = DEFAULT_SERVICE_CIDR } = options;
+  const { serviceCidrs = [DEFAULT_SERVICE_CIDR] } = options;
+  const [firstCidr = DEFAULT_SERVICE_CIDR] = serviceCidrs;
+  const serviceFamilies = familiesOf(serviceCidrs);
+  const publicAddress = reachableAddress(options, firstCidr, serviceFamilies[0] ?? 'IPv4');
   const pki = await ensurePki(options.pkiDir, {
     hosts: [
-      ...(unspecified(address) ? [] : [address]),
+      ...(isUnspecified(address) ? [] : [address]),
       ...(options.advertiseAddress === undefined ? [] : [options.advertiseAddress]),
-      firstServiceAddress(serviceCidr),
+      firstServiceAddress(firstCidr),
       ...options.hosts,
     ],
     nodeName: options.nodeName ?? hostname().toLowerCase(),
@@ -140,7 +125,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const continueKey = pki.serviceAccount.key;
     const policy = new RbacPolicy();
     const registry = new Registry({
-      ...{ store, clock, kinds: rows, checkBody, nodeAudiences, continueKey },
+      ...{ store, clock, kinds: rows, checkBody, nodeAudiences, serviceFamilies, continueKey },
       admission: admissionOf(options.admission ?? {}, { nodeAudiences, log }),
       authorizer: ({ lookup }) => new ChainAuthorizer(policy, lookup, auth.authorizationMode),
     });
@@ -198,12 +183,12 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const app = buildApp({ metrics, registry, pki, clientCa, handler, proxy, guard, clock, http2 });
     clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
     const port = await listen(app, address, options.port);
-    const advertised = { address: reachableAddress(options), port };
-    await bootstrap(registry, { advertised, pki, serviceCidr, log });
+    const advertised = { address: publicAddress, port };
+    await bootstrap(registry, { advertised, pki, serviceCidrs, log });
     const endpoints = new ServiceEndpoints({ registry, advertised, leases: store.masterLeases, clock, log });
     await endpoints.start();
-    const serviceCidrs = new ServiceCidrController(registry, clock, log);
-    await serviceCidrs.start();
+    const addresses = new ServiceCidrController(registry, clock, log);
+    await addresses.start();
     const stopFlow = flow === undefined ? () => undefined : followFlowConfig({ registry, flow, clock, log });
     const stopAggregation = await startAggregation(registry, log);
     const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
@@ -224,7 +209,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     policies.start();
     state.complete = true;
     snapshots?.start();
-    const host = options.advertiseHost ?? (unspecified(address) ? '127.0.0.1' : address);
+    const host = options.advertiseHost ?? (isUnspecified(address) ? '127.0.0.1' : address);
     let closing: Promise<void> | undefined;
     const close = async (): Promise<void> => {
       state.closing = true;
@@ -236,7 +221,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       clientCa.stop();
       definitions.stop();
       policies.stop();
-      serviceCidrs.stop();
+      addresses.stop();
       apiServices.stop();
       nodeMetrics?.stop();
       handler.close();

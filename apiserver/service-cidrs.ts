@@ -28,10 +28,13 @@ const OPTIONS: WriteOptions = {
   warn: () => undefined,
 };
 
-/** Makes the ServiceCIDR `kubernetes`, unless there is one: that one stays, whatever the flag says. Only inside `commit`. */
+/**
+ * Makes the ServiceCIDR `kubernetes`, unless there is one: that one stays, whatever the flag says, but gets the second family
+ * where the flag has it beside the range that is there. Only inside `commit`.
+ */
 export function ensureServiceCidr(
   registry: Registry,
-  cidr: string,
+  wanted: readonly string[],
   options: WriteOptions,
   log: (line: string) => void,
 ): void {
@@ -40,11 +43,20 @@ export function ensureServiceCidr(
   const stored = registry.find(row, '', DEFAULT_NAME);
   if (stored !== undefined) {
     const cidrs = cidrsOf(registry.parse(row, stored));
-    if (sameJson(cidrs, [cidr])) return;
-    log(`The default ServiceCIDR [${cidrs.join(' ')}] does not match the flag --service-cluster-ip-range ${cidr}`);
+    if (sameJson(cidrs, wanted)) return;
+    if (wanted.length === 2 && sameJson(cidrs, wanted.slice(0, 1))) {
+      log(`The default ServiceCIDR [${cidrs.join(' ')}] becomes dual-stack: [${wanted.join(' ')}]`);
+      mutateStored(registry, row, stored, false, (object) => {
+        object['spec'] = { cidrs: [...wanted] };
+      });
+      return;
+    }
+    log(
+      `The default ServiceCIDR [${cidrs.join(' ')}] does not match the flag --service-cluster-ip-range ${wanted.join(',')}`,
+    );
     return;
   }
-  createObject(registry, row, '', newObject(row, DEFAULT_NAME, { spec: { cidrs: [cidr] } }), options);
+  createObject(registry, row, '', newObject(row, DEFAULT_NAME, { spec: { cidrs: [...wanted] } }), options);
   const made = registry.need(row, '', DEFAULT_NAME);
   mutateStored(registry, row, made, false, (object) => {
     setReady(

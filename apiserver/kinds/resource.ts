@@ -99,6 +99,8 @@ export interface AwaitedObject {
   readonly name: string;
 }
 
+export type IPFamily = 'IPv4' | 'IPv6';
+
 export interface RequestContext {
   readonly user: Caller;
   /** Epoch ms. */
@@ -106,6 +108,8 @@ export interface RequestContext {
   readonly lookup: ObjectLookup;
   /** Decides what else the user may, where admission asks: granting roles, approving certificates. */
   readonly authorizer?: Authorizer;
+  /** The families that Services get addresses of, the default one first. Default: IPv4 alone. */
+  readonly serviceFamilies?: readonly IPFamily[];
 }
 
 /** A cluster-scoped object that the server makes and removes together with another one. */

@@ -11,8 +11,9 @@ import type { AdmissionChain } from '../admission/chain.ts';
 import type { Caller } from '../auth/attributes.ts';
 import { type Authorizer, NO_AUTHORIZER } from '../auth/authorizer.ts';
 import { notFound } from '../errors.ts';
-import type { Companion, KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../kinds/resource.ts';
+import type { Companion, IPFamily, KubeObject, ObjectLookup, RequestContext, ResourceKind } from '../kinds/resource.ts';
 import { RowTable } from '../kinds/rows.ts';
+import { IPV4_ONLY } from '../kinds/services/ranges.ts';
 import { objectTooLarge } from '../limits.ts';
 import type { CheckBody } from '../ports.ts';
 import { parseObject } from '../storage/change.ts';
@@ -98,6 +99,8 @@ export interface RegistryParts {
   readonly clock: Clock;
   /** Audiences that nodes may request tokens for though no volume of the pod needs them. Default: none. */
   readonly nodeAudiences?: readonly string[];
+  /** The families that Services get addresses of, the default one first. Default: IPv4 alone. */
+  readonly serviceFamilies?: readonly IPFamily[];
   /** Decides what callers may; absent, only system:masters may anything. */
   readonly authorizer?: (registry: Registry) => Authorizer;
   /** The admission of every write; made with the registry, whose objects it reads. */
@@ -117,6 +120,7 @@ export class Registry {
   readonly checkBody: CheckBody;
   readonly rows: RowTable;
   readonly nodeAudiences: readonly string[];
+  readonly serviceFamilies: readonly IPFamily[];
   readonly continueTokens: ContinueTokens;
   readonly authorizer: Authorizer;
   readonly admission: AdmissionChain;
@@ -132,6 +136,7 @@ export class Registry {
     this.checkBody = parts.checkBody;
     this.rows = parts.kinds instanceof RowTable ? parts.kinds : new RowTable(parts.kinds);
     this.nodeAudiences = parts.nodeAudiences ?? [];
+    this.serviceFamilies = parts.serviceFamilies ?? IPV4_ONLY;
     this.continueTokens = new ContinueTokens(parts.continueKey ?? randomBytes(32));
     this.authorizer = parts.authorizer?.(this) ?? NO_AUTHORIZER;
     this.admission = parts.admission(this);
@@ -272,7 +277,8 @@ export class Registry {
   }
 
   context(caller: Caller): RequestContext {
-    return { user: caller, now: this.clock.now(), lookup: this.lookup, authorizer: this.authorizer };
+    const { lookup, authorizer, serviceFamilies } = this;
+    return { user: caller, now: this.clock.now(), lookup, authorizer, serviceFamilies };
   }
 
   /**

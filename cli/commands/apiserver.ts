@@ -2,7 +2,7 @@
 
 import { isIP } from 'node:net';
 import { Command } from 'commander';
-import { DEFAULT_SERVICE_CIDR, serviceRange } from '../../apiserver/kinds/services/ranges.ts';
+import { DEFAULT_SERVICE_CIDR, familiesOf, serviceRange } from '../../apiserver/kinds/services/ranges.ts';
 import { strictRange } from '../../apiserver/kinds/shared/addresses.ts';
 import type { EtcdOptions } from '../../apiserver/options.ts';
 import { systemClock } from '../../lib/clock.ts';
@@ -39,7 +39,7 @@ interface Flags extends AuthFlags, AuditFlags, Http2Flags {
   readonly etcdKeyfile?: string;
   readonly etcdPrefix: string;
   readonly restore?: string;
-  readonly serviceClusterIpRange: string;
+  readonly serviceClusterIpRange: readonly string[];
   readonly enableAdmissionPlugins: readonly string[];
   readonly disableAdmissionPlugins: readonly string[];
   readonly admissionControlConfigFile?: string;
@@ -64,15 +64,23 @@ function ipAddress(text: string): string {
   return text;
 }
 
-/** kube-apiserver takes two ranges and IPv6 as well: Services have one family here. */
-function serviceCidr(text: string): string {
+/** One range, or one of each family, with a comma between. */
+function serviceCidrs(text: string): readonly string[] {
   const flag = '--service-cluster-ip-range';
-  const errors = strictRange(text);
-  if (errors.length > 0) throw new UserError(`${flag}: "${text}": ${errors.join('; ')}`);
-  const range = serviceRange(text);
-  if (range?.family !== 4) throw new UserError(`${flag}: "${text}": IPv6 and dual-stack are not there`);
-  if (range.last - range.first < 6n) throw new UserError(`${flag}: "${text}" must have room for 8 addresses or more`);
-  return text;
+  const cidrs = text.split(',');
+  if (cidrs.length > 2) throw new UserError(`${flag} must not contain more than two entries`);
+  for (const cidr of cidrs) {
+    const errors = strictRange(cidr);
+    if (errors.length > 0) throw new UserError(`${flag}: "${cidr}": ${errors.join('; ')}`);
+    const range = serviceRange(cidr);
+    if (range === undefined || range.last - range.first < 5n) {
+      throw new UserError(`${flag}: "${cidr}" must have room for 8 addresses or more`);
+    }
+  }
+  if (new Set(familiesOf(cidrs)).size < cidrs.length) {
+    throw new UserError(`${flag}[0] and ${flag}[1] must be of different IP family`);
+  }
+  return cidrs;
 }
 
 /** Throws UserError for flags that do not go together. */
@@ -132,10 +140,10 @@ export function apiserverCommand(): Command {
     .option('--etcd-keyfile <file>', 'its key')
     .option('--etcd-prefix <path>', 'where the keys are in etcd', '/registry')
     .option(
-      '--service-cluster-ip-range <cidr>',
-      'where the addresses of Services come from: one IPv4 range',
-      serviceCidr,
-      DEFAULT_SERVICE_CIDR,
+      '--service-cluster-ip-range <cidrs>',
+      'where the addresses of Services come from: a range of IPv4 or IPv6, or one of each with a comma between',
+      serviceCidrs,
+      [DEFAULT_SERVICE_CIDR],
     )
     .option('--restore <file>', 'first put this snapshot in the place of the store; what was there is kept beside it')
     .action(async (flags: Flags) => {
@@ -155,7 +163,7 @@ export function apiserverCommand(): Command {
         audit: auditOptions(flags),
         limits: limitOptions(flags),
         http2: http2Options(flags),
-        serviceCidr: flags.serviceClusterIpRange,
+        serviceCidrs: flags.serviceClusterIpRange,
         ...(flags.encryptionProviderConfig === undefined
           ? {}
           : { encryptionProviderConfig: flags.encryptionProviderConfig }),

@@ -5,12 +5,13 @@ import { createHash } from 'node:crypto';
 import { internalError } from '../../errors.ts';
 import { invalid } from '../field-errors.ts';
 import type { FieldError, KubeObject, ObjectLookup, RequestContext } from '../resource.ts';
-import { chooseFamilies, keepAllocated, pairClusterIPs } from './families.ts';
+import { chooseFamilies, isUnchangedPreference, keepAllocated, pairClusterIPs } from './families.ts';
 import { NETWORKING } from './ip-addresses.ts';
 import {
   cidrsOf,
   DEFAULT_SERVICE_CIDR,
   freeAddress,
+  IPV4_ONLY,
   inRange,
   isReady,
   type ServiceRange,
@@ -37,13 +38,13 @@ export function allocateService(object: KubeObject, context: RequestContext, sto
   const old = stored === undefined ? undefined : (serviceOf(stored).spec ?? {});
   if (old !== undefined) keepAllocated(spec, old);
   pairClusterIPs(spec, old);
-  const wrong = chooseFamilies(spec, old);
+  const wrong = chooseFamilies(spec, context.serviceFamilies ?? IPV4_ONLY, old);
   if (wrong.length > 0) return wrong;
   const others = context.lookup
     .list('', 'services')
     .filter((other) => stored === undefined || !isSame(other, stored))
     .map((other) => serviceOf(other).spec ?? {});
-  const errors = allocateAddress(service, others, old, context.lookup);
+  const errors = allocateAddresses(service, others, old, context.lookup);
   if (errors.length > 0) return errors;
   const ports = new NodePorts(others, old);
   if (hasNodePorts(spec)) errors.push(...allocateNodePorts(spec, ports, old));
@@ -56,38 +57,64 @@ function isSame(a: KubeObject, b: KubeObject): boolean {
 }
 
 /** A Service that had an address keeps it, or is refused later. */
-function allocateAddress(
+function allocateAddresses(
   service: ServiceObject,
   others: readonly ServiceSpec[],
   old: ServiceSpec | undefined,
   lookup: ObjectLookup,
 ): FieldError[] {
   const spec = service.spec ?? {};
-  const had = old !== undefined && needsClusterIP(old);
-  if (!needsClusterIP(spec) || had || spec.clusterIPs?.[0] === 'None') return [];
+  const missing = familiesWithoutAddress(spec, old);
+  if (missing.length === 0) return [];
   const taken = new Set(others.flatMap((other) => other.clusterIPs ?? []));
   const isTaken = (address: string): boolean =>
     taken.has(address) || lookup.get(NETWORKING, 'ipaddresses', '', address) !== undefined;
-  const ranges = rangesOf(lookup);
-  const wanted = spec.clusterIPs?.[0] ?? '';
-  if (wanted === '') {
-    spec.clusterIP = nextAddress(ranges, service, isTaken);
-    spec.clusterIPs = [spec.clusterIP];
-    return [];
+  const all = rangesOf(lookup);
+  // Where the client leaves an address out, upstream's messages show an empty one.
+  const addresses = (spec.ipFamilies ?? []).map((_, index) => spec.clusterIPs?.[index] ?? '');
+  for (const { index, family } of missing) {
+    const ranges = all.filter((range) => range.family === family);
+    const wanted = addresses[index] ?? '';
+    if (wanted === '') addresses[index] = nextAddress(ranges, service, isTaken);
+    else {
+      const why = whyNot(wanted, ranges, isTaken);
+      if (why !== undefined) return [invalid('spec.clusterIPs', addresses, `failed to allocate IP ${wanted}: ${why}`)];
+    }
   }
-  const refused = (why: string): FieldError[] => [
-    invalid('spec.clusterIPs', spec.clusterIPs, `failed to allocate IP ${wanted}: ${why}`),
-  ];
-  if (!ranges.some((range) => inRange(range, wanted))) {
-    return refused('the provided network does not match the current range');
-  }
-  return isTaken(wanted) ? refused('provided IP is already allocated') : [];
+  spec.clusterIPs = addresses;
+  const [first] = addresses;
+  if (first !== undefined) spec.clusterIP = first;
+  return [];
+}
+
+/** An update gives a second address alone: to a Service that had one family and now has two. */
+function familiesWithoutAddress(
+  spec: ServiceSpec,
+  old: ServiceSpec | undefined,
+): readonly { readonly index: number; readonly family: 4 | 6 }[] {
+  if (!needsClusterIP(spec) || spec.clusterIPs?.[0] === 'None') return [];
+  const families = (spec.ipFamilies ?? []).map((family, index) => ({
+    index,
+    family: family === 'IPv6' ? (6 as const) : (4 as const),
+  }));
+  if (old === undefined || !needsClusterIP(old)) return families;
+  if (isUnchangedPreference(spec, old) || old.clusterIPs?.[0] === 'None') return [];
+  return old.ipFamilies?.length === 1 && families.length === 2 ? families.slice(1) : [];
+}
+
+function whyNot(
+  wanted: string,
+  ranges: readonly ServiceRange[],
+  isTaken: (address: string) => boolean,
+): string | undefined {
+  if (!ranges.some((range) => inRange(range, wanted))) return 'the provided network does not match the current range';
+  return isTaken(wanted) ? 'provided IP is already allocated' : undefined;
 }
 
 function rangesOf(lookup: ObjectLookup): ServiceRange[] {
   const stored = lookup.list(NETWORKING, 'servicecidrs');
   const cidrs = stored.length === 0 ? [DEFAULT_SERVICE_CIDR] : stored.filter(isReady).flatMap(cidrsOf);
-  return cidrs.flatMap((cidr) => serviceRange(cidr) ?? []).filter(({ family }) => family === 4);
+  return cidrs.flatMap((cidr) => serviceRange(cidr) ?? []);
 }
 
 /** Starts where the service's own name points, so that addresses do not depend on the order of creation. Throws 500. */

@@ -3,7 +3,7 @@
 
 import { invalid } from '../field-errors.ts';
 import { isIPv6 } from '../names.ts';
-import type { FieldError } from '../resource.ts';
+import type { FieldError, IPFamily } from '../resource.ts';
 import { legacyAddress } from '../shared/addresses.ts';
 import {
   givesNodePorts,
@@ -14,9 +14,6 @@ import {
   sameList,
 } from './shape.ts';
 import { validateClusterIPs } from './validate-addresses.ts';
-
-/** The families that the cluster has addresses of, the first one for Services that ask for none. */
-const CLUSTER_FAMILIES = ['IPv4'];
 
 /** Keeps what was given to the Service before, where the client does not send it. */
 export function keepAllocated(spec: ServiceSpec, old: ServiceSpec): void {
@@ -60,8 +57,11 @@ export function pairClusterIPs(spec: ServiceSpec, old?: ServiceSpec): void {
   else spec.clusterIPs = [own];
 }
 
-/** Fills the families and their policy, in place; what cannot be is an error. */
-export function chooseFamilies(spec: ServiceSpec, old?: ServiceSpec): FieldError[] {
+/**
+ * Fills the families and their policy, in place; what cannot be is an error. `cluster`: the families that the cluster has
+ * addresses of, the first one for Services that name none.
+ */
+export function chooseFamilies(spec: ServiceSpec, cluster: readonly IPFamily[], old?: ServiceSpec): FieldError[] {
   if (spec.type === 'ExternalName') return [];
   if (old !== undefined && isUnchangedPreference(spec, old)) return [];
   const headlessWithoutSelector = spec.clusterIP === 'None' && Object.keys(spec.selector ?? {}).length === 0;
@@ -69,21 +69,32 @@ export function chooseFamilies(spec: ServiceSpec, old?: ServiceSpec): FieldError
   const wrong = validateClusterIPs(spec, old);
   if (wrong.length > 0) return wrong;
   const errors = old === undefined ? [] : releaseSecond(spec, old);
-  errors.push(...checkPolicy(spec), ...inferFamilies(spec));
+  errors.push(...checkPolicy(spec), ...inferFamilies(spec, cluster));
   if (errors.length > 0) return errors;
   if (headlessWithoutSelector) {
-    spec.ipFamilies = (spec.ipFamilies ?? []).length === 0 ? CLUSTER_FAMILIES.slice(0, 1) : (spec.ipFamilies ?? []);
-    if (spec.ipFamilies.length < 2 && spec.ipFamilyPolicy !== 'SingleStack') {
-      spec.ipFamilies.push(spec.ipFamilies[0] === 'IPv4' ? 'IPv6' : 'IPv4');
-    }
+    fillFamilies(spec, cluster, true);
     return [];
   }
-  return checkFamilies(spec);
+  const unavailable = checkFamilies(spec, cluster);
+  if (unavailable.length === 0) fillFamilies(spec, cluster, cluster.length === 2);
+  return unavailable;
 }
 
-function isUnchangedPreference(spec: ServiceSpec, old: ServiceSpec): boolean {
+/** The cluster's first family where there is none, and the other one where the policy wants both. */
+function fillFamilies(spec: ServiceSpec, cluster: readonly IPFamily[], both: boolean): void {
+  const chosen = spec.ipFamilies ?? [];
+  const families = chosen.length === 0 ? cluster.slice(0, 1) : [...chosen];
+  if (both && families.length === 1 && spec.ipFamilyPolicy !== 'SingleStack') {
+    families.push(families[0] === 'IPv4' ? 'IPv6' : 'IPv4');
+  }
+  spec.ipFamilies = families;
+}
+
+/** Whether an update is to be left as it is: the cluster's own change of families changes no Service. */
+export function isUnchangedPreference(spec: ServiceSpec, old: ServiceSpec): boolean {
   return (
     spec.type === old.type &&
+    needsClusterIP(spec) &&
     spec.ipFamilyPolicy === 'PreferDualStack' &&
     (old.ipFamilyPolicy ?? 'PreferDualStack') === 'PreferDualStack' &&
     sameClusterIPs(spec, old) &&
@@ -128,13 +139,13 @@ function checkPolicy(spec: ServiceSpec): FieldError[] {
 }
 
 /** The families of addresses that the client chose. */
-function inferFamilies(spec: ServiceSpec): FieldError[] {
+function inferFamilies(spec: ServiceSpec, cluster: readonly IPFamily[]): FieldError[] {
   const errors: FieldError[] = [];
   for (const [index, address] of (spec.clusterIPs ?? []).entries()) {
     if (address === 'None') break;
     if (index < (spec.ipFamilies ?? []).length) continue;
     const family = familyOf(address);
-    if (CLUSTER_FAMILIES.includes(family)) spec.ipFamilies = [...(spec.ipFamilies ?? []), family];
+    if (cluster.includes(family)) spec.ipFamilies = [...(spec.ipFamilies ?? []), family];
     else {
       errors.push(invalid(`spec.clusterIPs[${index}]`, spec.clusterIPs, `${family} is not configured on this cluster`));
     }
@@ -142,23 +153,23 @@ function inferFamilies(spec: ServiceSpec): FieldError[] {
   return errors;
 }
 
-export function familyOf(address: string): 'IPv4' | 'IPv6' {
+export function familyOf(address: string): IPFamily {
   const found = legacyAddress(address);
   return (found === undefined ? isIPv6(address) : found.family === 6) ? 'IPv6' : 'IPv4';
 }
 
-function checkFamilies(spec: ServiceSpec): FieldError[] {
+/** Whether the cluster has the families that the Service wants. */
+function checkFamilies(spec: ServiceSpec, cluster: readonly IPFamily[]): FieldError[] {
   const errors: FieldError[] = [];
-  if (spec.ipFamilyPolicy === 'RequireDualStack' && CLUSTER_FAMILIES.length < 2) {
+  if (spec.ipFamilyPolicy === 'RequireDualStack' && cluster.length < 2) {
     errors.push(
       invalid('spec.ipFamilyPolicy', spec.ipFamilyPolicy, 'this cluster is not configured for dual-stack services'),
     );
   }
   for (const [index, family] of (spec.ipFamilies ?? []).entries()) {
-    if (!CLUSTER_FAMILIES.includes(family)) {
+    if (!cluster.some((one) => one === family)) {
       errors.push(invalid(`spec.ipFamilies[${index}]`, family, 'not configured on this cluster'));
     }
   }
-  if (errors.length === 0 && (spec.ipFamilies ?? []).length === 0) spec.ipFamilies = CLUSTER_FAMILIES.slice(0, 1);
   return errors;
 }

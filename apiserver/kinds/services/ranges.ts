@@ -1,11 +1,19 @@
 // Ranges that the addresses of Services come from, as kube-apiserver's allocator divides them: the first addresses are for
 // hand-picked ones, the others are given out first (KEP-3070). Pure.
 
-import type { KubeObject } from '../resource.ts';
+import type { IPFamily, KubeObject } from '../resource.ts';
 import { addressText, legacyAddress, parseRange } from '../shared/addresses.ts';
 
 /** Where there is no ServiceCIDR yet. */
 export const DEFAULT_SERVICE_CIDR = '10.96.0.0/16';
+
+/** A cluster whose Services have addresses of IPv4 alone. */
+export const IPV4_ONLY: readonly IPFamily[] = ['IPv4'];
+
+/** The families of the ranges of --service-cluster-ip-range, the first one's for Services that name none. */
+export function familiesOf(cidrs: readonly string[]): readonly IPFamily[] {
+  return cidrs.map((cidr) => (serviceRange(cidr)?.family === 6 ? 'IPv6' : 'IPv4'));
+}
 
 const MIN_STATIC = 16n;
 const MAX_STATIC = 256n;

@@ -8,7 +8,7 @@ const SERVICES = '/api/v1/namespaces/default/services';
 
 let stand: TestApiServer;
 beforeAll(async () => {
-  stand = await TestApiServer.start({ serviceCidr: '10.43.0.0/28' });
+  stand = await TestApiServer.start({ serviceCidrs: ['10.43.0.0/28'] });
 });
 afterAll(() => stand.stop());
 
