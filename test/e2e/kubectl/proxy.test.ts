@@ -191,6 +191,21 @@ describe('kubectl proxy', () => {
       await once(child, 'close');
     }
   });
+
+  it('listens on any free port', async () => {
+    const child = spawn(command, ['proxy', '--port=0', `--kubeconfig=${test.kubeconfig}`], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      const [line] = await once(child.stdout, 'data');
+      const [, port] = /^Starting to serve on 127\.0\.0\.1:(\d+)\n/.exec(String(line)) ?? [];
+      const response = await fetch(`http://127.0.0.1:${port}/api/`);
+      expect(await response.json()).toMatchObject({ kind: 'APIVersions', versions: ['v1'] });
+    } finally {
+      child.kill();
+      await once(child, 'close');
+    }
+  });
 });
 
 describe('an upgraded connection', () => {
