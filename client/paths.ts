@@ -26,8 +26,21 @@ export interface RequestInfo {
   readonly collection: boolean;
 }
 
+/** Paths that were read, with what they name: a client asks for the same few again and again. */
+const READ = new Map<string, RequestInfo>();
+const READ_LIMIT = 500;
+
 /** What a path names, by the rules of the API server's own RequestInfo. */
 export function requestInfo(path: string): RequestInfo {
+  const known = READ.get(path);
+  if (known !== undefined) return known;
+  const info = readPath(path);
+  if (READ.size >= READ_LIMIT) READ.clear();
+  READ.set(path, info);
+  return info;
+}
+
+function readPath(path: string): RequestInfo {
   const segments = path.split('/').filter((segment) => segment !== '');
   const rest = segments[0] === 'api' ? segments.slice(2) : segments[0] === 'apis' ? segments.slice(3) : [];
   if (rest.length === 0) return { resource: path, collection: false };

@@ -49,9 +49,18 @@ function ceilDivide(dividend: bigint, divisor: bigint): bigint {
   return dividend % divisor > 0n ? quotient + 1n : quotient;
 }
 
+/** Texts that were read, in nano-units: the same few come again and again. */
+const READ = new Map<string, bigint>();
+const READ_LIMIT = 500;
+
 function need(text: string | number): bigint {
+  const key = String(text);
+  const known = READ.get(key);
+  if (known !== undefined) return known;
   const nano = parseQuantity(text);
   if (nano === undefined) throw new RangeError(`"${text}" is not a resource quantity`);
+  if (READ.size >= READ_LIMIT) READ.clear();
+  READ.set(key, nano);
   return nano;
 }
 

@@ -37,8 +37,8 @@ export function statField(stat: string, name: string): number | undefined {
   return /^\d+$/.test(value) ? Number(value) : undefined;
 }
 
-function controllerDirectory(files: CgroupFiles, controller: 'memory' | 'pids', path: string): string {
-  return files.version === 1 ? join(files.mountPoint, controller, path) : join(files.mountPoint, path);
+function fileOf(files: CgroupFiles, controller: 'memory' | 'pids', path: string, name: string): string {
+  return files.version === 1 ? join(files.mountPoint, controller, path, name) : join(files.mountPoint, path, name);
 }
 
 /**
@@ -46,12 +46,11 @@ function controllerDirectory(files: CgroupFiles, controller: 'memory' | 'pids', 
  * no figure of its use, so there anonymous memory and page cache are added up, as runc does. undefined: no such cgroup.
  */
 export function workingSetBytes(files: CgroupFiles, path: string): number | undefined {
-  const directory = controllerDirectory(files, 'memory', path);
-  const stat = readText(join(directory, 'memory.stat'));
+  const stat = readText(fileOf(files, 'memory', path, 'memory.stat'));
   if (stat === undefined) return undefined;
   const v1 = files.version === 1;
   const root = (statField(stat, 'anon') ?? 0) + (statField(stat, 'file') ?? 0);
-  const counted = readNumber(join(directory, v1 ? 'memory.usage_in_bytes' : 'memory.current'));
+  const counted = readNumber(fileOf(files, 'memory', path, v1 ? 'memory.usage_in_bytes' : 'memory.current'));
   const usage = counted ?? (v1 ? undefined : root);
   if (usage === undefined) return undefined;
   return Math.max(0, usage - (statField(stat, v1 ? 'total_inactive_file' : 'inactive_file') ?? 0));
@@ -62,14 +61,14 @@ const UNLIMITED = 2 ** 62;
 
 /** Bytes; undefined when the cgroup has no limit, or does not exist. */
 export function memoryLimitBytes(files: CgroupFiles, path: string): number | undefined {
-  const directory = controllerDirectory(files, 'memory', path);
-  const limit = readNumber(join(directory, files.version === 1 ? 'memory.limit_in_bytes' : 'memory.max'));
+  const name = files.version === 1 ? 'memory.limit_in_bytes' : 'memory.max';
+  const limit = readNumber(fileOf(files, 'memory', path, name));
   return limit === undefined || limit >= UNLIMITED ? undefined : limit;
 }
 
 /** Tasks in the cgroup and below; undefined without a pids controller. */
 export function taskCount(files: CgroupFiles, path: string): number | undefined {
-  return readNumber(join(controllerDirectory(files, 'pids', path), 'pids.current'));
+  return readNumber(fileOf(files, 'pids', path, 'pids.current'));
 }
 
 /** Tasks of the whole machine: the total after the slash in /proc/loadavg. */
