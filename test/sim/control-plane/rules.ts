@@ -43,6 +43,10 @@ interface DeploymentFacts {
   readonly bounds: Recent<Bounds>;
   /** A pod became unavailable that the deployment had not chosen. */
   disturbedAt: MonotonicMs | undefined;
+  /** Its sets are scaled in proportion, whatever of their pods is available: its size changed then, or it is paused. */
+  scaledAt: MonotonicMs | undefined;
+  size: number;
+  paused: boolean;
   /** Sizes of its sets were changed last by this process. */
   readonly resized: Creation[];
 }
@@ -223,8 +227,9 @@ export class Rules {
     // One that is not known to be ready goes before those that are.
     const readySince = this.#readySince.get(pod.metadata.uid);
     if (readySince === undefined || readySince > from) return;
-    const { disturbedAt, bounds } = deployment;
+    const { disturbedAt, scaledAt, bounds } = deployment;
     if (disturbedAt !== undefined && disturbedAt > from) return;
+    if (scaledAt !== undefined && scaledAt > from) return;
     if (this.#unknownTo(actor, deployment.resized) > 0) return;
     const sets = [...this.#sets.values()].filter((each) => controllerUid(each) === controllerUid(set));
     const left = sets
@@ -282,9 +287,17 @@ export class Rules {
     const isGoing = deployment.metadata.deletionTimestamp !== undefined;
     const bounds = isGoing ? { most: boundsOf(deployment).most, available: 0 } : boundsOf(deployment);
     const known = this.#deployments.get(uid);
+    const { replicas: size = 1, paused = false } = deployment.spec;
     if (known === undefined) {
-      this.#deployments.set(uid, { bounds: new Recent(this.#clock, bounds), disturbedAt: undefined, resized: [] });
-    } else known.bounds.set(bounds);
+      const never = { disturbedAt: undefined, scaledAt: undefined };
+      this.#deployments.set(uid, { ...never, bounds: new Recent(this.#clock, bounds), size, paused, resized: [] });
+      return;
+    }
+    known.bounds.set(bounds);
+    // While it is paused its sets are made to fit the strategy too.
+    if (size !== known.size || paused || known.paused) known.scaledAt = this.#clock.monotonic();
+    known.size = size;
+    known.paused = paused;
   }
 
   /** Objects as they are now. */
