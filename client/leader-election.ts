@@ -4,10 +4,10 @@
 import type { Lease as CoreLease } from 'kubernetes-types/coordination/v1';
 import { type Clock, type EpochMs, elapsedMs, type MonotonicMs } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
-import { repeat, retryUntilAborted, steadyPauses } from '../lib/retry.ts';
+import { repeat, retry, retryUntilAborted, steadyPauses } from '../lib/retry.ts';
 import { rfc3339Micro } from '../lib/rfc3339.ts';
 import type { ApiClient } from './api.ts';
-import { isNotFound } from './errors.ts';
+import { isConflict, isNotFound } from './errors.ts';
 import { resourcePath } from './paths.ts';
 import type { EventSubject } from './recorder.ts';
 import type { Lease } from './types.ts';
@@ -16,6 +16,10 @@ const API = 'coordination.k8s.io/v1';
 
 /** The figures of kube-controller-manager's and kube-scheduler's flags. */
 export const LEADER_ELECTION_DEFAULTS = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2000 };
+
+/** Tries to give a lease up, and the time between two, ms. */
+const RELEASE_TRIES = 3;
+const RELEASE_AGAIN_MS = 100;
 
 /** Tries of those who wait are stretched by up to this factor, so that they do not come together. */
 const JITTER = 1.2;
@@ -150,7 +154,7 @@ export class LeaderElector {
     }
   }
 
-  async #read(request: { readonly signal: AbortSignal; readonly timeoutMs: number }): Promise<void> {
+  async #read(request: { readonly signal?: AbortSignal; readonly timeoutMs: number }): Promise<void> {
     const { client, clock } = this.#options;
     try {
       const lease = await client.get<Lease>(this.#path, undefined, request);
@@ -164,14 +168,24 @@ export class LeaderElector {
 
   /** So that the next leader need not wait. */
   async #release(): Promise<void> {
-    const { client, clock, identity, log, name } = this.#options;
+    const { clock, identity, retryPeriodMs, log, name } = this.#options;
+    if (this.#holder !== identity) return;
+    const request = { timeoutMs: retryPeriodMs };
+    // A renewal that was under way when the signal aborted may have been written, or be written now.
+    const policy = steadyPauses(RELEASE_AGAIN_MS);
+    await retry(() => this.#giveUp(request), { clock, policy, maxTries: RELEASE_TRIES, mends: isConflict }).catch(
+      (error: unknown) => log(`${name}: the lease is not given up: ${errorMessage(error)}`),
+    );
+  }
+
+  async #giveUp(request: { readonly timeoutMs: number }): Promise<void> {
+    const { client, clock, identity } = this.#options;
+    if (this.#mustRead) await this.#read(request);
+    this.#mustRead = true;
     const lease = this.#observed?.lease;
     if (lease?.spec?.holderIdentity !== identity) return;
     const { holderIdentity: _, ...rest } = lease.spec;
     const spec = { ...rest, leaseDurationSeconds: 1, renewTime: rfc3339Micro(clock.now()) };
-    const body = { ...lease, apiVersion: API, kind: 'Lease', spec };
-    await client.replace(this.#path, body, { timeoutMs: this.#options.retryPeriodMs }).catch((error: unknown) => {
-      log(`${name}: the lease is not given up: ${errorMessage(error)}`);
-    });
+    await client.replace(this.#path, { ...lease, apiVersion: API, kind: 'Lease', spec }, request);
   }
 }

@@ -178,12 +178,21 @@ async function runPart(
     },
   });
   await elector.acquire(signal);
-  // What the leader before did last may not have arrived: a controller would do it again, and count it again.
+  // The lease is kept until everything that is under way has ended: the next leader would do it too.
+  const ended = new AbortController();
   const work = async (): Promise<void> => {
-    await abortable(informers.relist(), signal).catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-    });
-    if (!signal.aborted) await part.run(signal);
+    try {
+      // What the leader before did last may not have arrived: a controller would do it again, and count it again.
+      await abortable(informers.relist(), signal).catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+      });
+      if (!signal.aborted) await part.run(signal);
+    } finally {
+      ended.abort();
+    }
   };
-  await Promise.all([work(), elector.renew(signal)]);
+  const renewal = elector.renew(ended.signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  await Promise.all([work(), renewal]);
 }

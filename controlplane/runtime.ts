@@ -33,7 +33,7 @@ export interface Controller {
   background?(signal: AbortSignal): Promise<void>;
 }
 
-/** Works off a controller's queue until `signal` aborts. Conflicts are ordinary and not logged. */
+/** Works off a controller's queue until `signal` aborts; then only what is under way ends. Conflicts are ordinary and not logged. */
 export async function runController(controller: Controller, log: Log, signal: AbortSignal): Promise<void> {
   const stop = (): void => controller.queue.shutDown();
   signal.addEventListener('abort', stop, { once: true });
@@ -42,7 +42,9 @@ export async function runController(controller: Controller, log: Log, signal: Ab
     controller.background?.(signal),
     controller.queue.run(
       controller.workers,
-      (key) => controller.sync(key),
+      async (key) => {
+        if (!signal.aborted) await controller.sync(key);
+      },
       (key, error, retryInMs) => {
         if (signal.aborted || isConflict(error)) return;
         log(`${controller.name} ${key}: ${errorMessage(error)}; again in ${retryInMs} ms`);

@@ -5,6 +5,7 @@
 import { setMaxListeners } from 'node:events';
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import type { Pod } from '../../client/types.ts';
+import { abortable } from '../../lib/abort.ts';
 import { elapsedMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { nextTurn } from '../../lib/turns.ts';
@@ -73,6 +74,8 @@ export class Scheduler {
   readonly #preempting = new Set<string>();
   /** Aborts what waits when the scheduler ends. */
   readonly #ending = new AbortController();
+  /** Bindings and evictions that are under way. */
+  readonly #underWay = new Set<Promise<void>>();
   /** Where the next search for nodes begins, so that all nodes have their turn. */
   #start = 0;
 
@@ -124,7 +127,7 @@ export class Scheduler {
     });
   }
 
-  /** Schedules until the signal aborts. */
+  /** Schedules until the signal aborts, and ends what is under way then: another scheduler may begin. */
   async run(signal: AbortSignal): Promise<void> {
     const stop = (): void => {
       this.#queue.close();
@@ -136,12 +139,19 @@ export class Scheduler {
     let turn = clock.monotonic();
     for (;;) {
       const queued = await this.#queue.take();
-      if (queued === undefined) return;
+      if (queued === undefined) break;
       this.#schedule(queued);
       if (elapsedMs(turn, clock.monotonic()) < TURN_MS) continue;
       await nextTurn();
       turn = clock.monotonic();
     }
+    await Promise.all(this.#underWay);
+  }
+
+  /** `work` must not reject. */
+  #follow(work: Promise<void>): void {
+    this.#underWay.add(work);
+    void work.finally(() => this.#underWay.delete(work));
   }
 
   #frameworkOf(pod: Pod): Framework | undefined {
@@ -222,7 +232,7 @@ export class Scheduler {
       });
       return;
     }
-    void this.#bind(cycle, node.name, rejection ?? []);
+    this.#follow(this.#bind(cycle, node.name, rejection ?? []));
   }
 
   /** A rejection, or what has to be waited for. */
@@ -269,7 +279,8 @@ export class Scheduler {
       const timer = clock.after(timeoutMs, () => resolve(unschedulable(`timeout after ${timeoutMs / 1000}s`)));
       cancel = () => timer.cancel();
     });
-    const rejection = await Promise.race([allowed, late]).finally(() => cancel());
+    const decided = Promise.race([allowed, late]);
+    const rejection = await abortable(decided, this.#ending.signal).finally(() => cancel());
     if (rejection !== undefined) throw new RejectedError({ ...rejection, plugin });
   }
 
@@ -337,7 +348,7 @@ export class Scheduler {
       await Promise.all(victims.map((victim) => this.#writes.preempt(victim.pod, pod.pod, node, recorder)));
     };
     this.#preempting.add(pod.uid);
-    work()
+    const evictions = work()
       .catch((error: unknown) => {
         this.#context.log(`scheduler ${pod.key}: preemption on ${node}: ${errorMessage(error)}`);
         this.#preempting.delete(pod.uid);
@@ -347,6 +358,7 @@ export class Scheduler {
         this.#preempting.delete(pod.uid);
         this.#queue.release(pod.uid);
       });
+    this.#follow(evictions);
   }
 }
 

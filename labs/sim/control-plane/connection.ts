@@ -65,6 +65,8 @@ export class SimConnection {
   readonly #followers = new Set<Follower>();
   /** The process is gone: nothing is sent any more, and no answer is waited for. */
   #isDead = false;
+  /** Every request takes this long beside its ordinary time, ms. */
+  #slownessMs = 0;
 
   constructor(parts: ConnectionParts) {
     this.#parts = parts;
@@ -173,6 +175,11 @@ export class SimConnection {
     for (const follower of this.#followers) if (follower.path === path) follower.lagMs = ms;
   }
 
+  /** Requests from now on take `ms` longer. */
+  slowRequests(ms: number): void {
+    this.#slownessMs = ms;
+  }
+
   /** Kills the process: what it has sent may still arrive. */
   die(): void {
     this.#isDead = true;
@@ -227,7 +234,8 @@ export class SimConnection {
     const text = `${request.method} ${request.target}`;
     if (fate !== 'fine') note(`${actor}: ${text}: ${fate}`);
     if (fate === 'lost' || fate === 'late') onUncertain(request);
-    await this.#pass(fate === 'late' ? dice.between(TIMEOUT_MS - 5000, TIMEOUT_MS + 20_000) : dice.between(1, 6));
+    const takesMs = fate === 'late' ? dice.between(TIMEOUT_MS - 5000, TIMEOUT_MS + 20_000) : dice.between(1, 6);
+    await this.#pass(takesMs + this.#slownessMs);
     if (fate === 'refused') {
       await this.#awake();
       throw problem(500, 'InternalError', `${text}: injected failure`);

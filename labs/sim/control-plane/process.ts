@@ -105,6 +105,12 @@ export class ControlPlaneProcess {
     this.#parts.note(`${this.identity} gets events of ${path} ${ms} ms late`);
   }
 
+  /** Each of its requests takes `ms` longer from now on. */
+  slowRequests(ms: number): void {
+    for (const connection of this.#connections) connection.slowRequests(ms);
+    this.#parts.note(`${this.identity} sends requests that take ${ms} ms`);
+  }
+
   #connect(): SimConnection {
     const { server, clock, dice, identity, trouble, onUncertain, note, shown } = this.#parts;
     const connection = new SimConnection({

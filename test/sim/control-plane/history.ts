@@ -49,7 +49,9 @@ const PACES = [2500, 5000, 9000] as const;
  * for its back-off.
  */
 const CONVERGENCE_MS = 900_000;
-/** How long nothing may be written once it is: longer than any resync. */
+/** Then come events of what has just happened, and what was planned: a budget is synced again 120 s after an eviction. */
+const SETTLE_MS = 130_000;
+/** How long nothing may be written then: longer than any resync. */
 const QUIET_MS = 400_000;
 const REMOVAL_MS = 300_000;
 const SHOWN = 60;
@@ -176,8 +178,7 @@ class History {
 
   /** No fight: once all is as it should be, nothing is written but leases and what kubelets report. */
   async #quiet(): Promise<void> {
-    // Events of what has just happened, and syncs that were planned.
-    await this.#run(60_000);
+    await this.#run(SETTLE_MS);
     this.#recent.length = 0;
     await this.#run(QUIET_MS);
     if (this.#recent.length > 0) {

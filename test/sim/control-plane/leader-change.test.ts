@@ -1,19 +1,25 @@
-// A control plane that begins to lead acts on what there is then, not on what a lagging watch had shown it while it waited.
+// Two control planes, of which one leads: the one that follows acts on what there is then, and the one before has ended its work.
 
 import { afterEach, expect, it, vi } from 'vitest';
 import { Informers } from '../../../controlplane/informers.ts';
-import { runLeaderChange } from './leader-change.ts';
+import { leaderIsStoppedAtWork, leaderLeavesAfterCount, REPLICAS } from './leader-change.ts';
+
+const LEADERS = ['plane-1', 'plane-2'];
 
 afterEach(() => {
   vi.restoreAllMocks();
 });
 
 it('a new leader counts no pod again that the one before has counted', async () => {
-  expect(await runLeaderChange()).toEqual({ broken: [], succeeded: 3, leaders: ['plane-1', 'plane-2'] });
+  expect(await leaderLeavesAfterCount()).toEqual({ broken: [], succeeded: 3, leaders: LEADERS });
 });
 
 it('is found: a new leader trusts the cache of its wait', async () => {
   vi.spyOn(Informers.prototype, 'relist').mockResolvedValue(undefined);
-  const { broken } = await runLeaderChange();
+  const { broken } = await leaderLeavesAfterCount();
   expect(broken[0]).toMatch(/^job a\/counted counts 2 succeeded pods of 1$/);
+});
+
+it('a leader that is stopped keeps its lease until its work has ended', async () => {
+  expect(await leaderIsStoppedAtWork()).toEqual({ broken: [], by: { 'plane-1': REPLICAS }, leaders: LEADERS });
 });

@@ -1,10 +1,11 @@
-// One history that is written down, not drawn: the leader counts a pod of a job and gives its lease up, while the other
-// control plane's watch of pods lags and still shows the pod as one to be counted. Random histories come to this rarely.
+// Histories of two control planes that are written down, not drawn, because random ones come to them rarely: a change of leaders at the
+// worst moment.
 
 import type { Lease, Pod } from '../../../client/types.ts';
 import type { Job } from '../../../controlplane/controllers/shared/objects.ts';
 import type { ControlPlaneProcess } from '../../../labs/sim/control-plane/process.ts';
 import { controllerKind } from './facts.ts';
+import { differences } from './rest.ts';
 import { ControlPlaneWorld } from './world.ts';
 
 /** Seeds of which the fourth part is 0 are a pair: world.ts. */
@@ -16,11 +17,23 @@ const LAG_MS = 300_000;
 /** Longer than an event takes that is not late. */
 const EVENT_MS = 20;
 const COMPLETIONS = 3;
+/** Less than what a lease is given up within. */
+const SLOW_MS = 1900;
+/** Six batches: 1, 2, 4, 8, 16, 9. */
+export const REPLICAS = 40;
 
 export interface LeaderChange {
   /** Rules that were broken. */
   readonly broken: readonly string[];
+  /** Pods that the job says have succeeded. */
   readonly succeeded: number;
+  readonly leaders: readonly string[];
+}
+
+export interface PodsMade {
+  readonly broken: readonly string[];
+  /** How many pods each process has made, in the order of their first ones. */
+  readonly by: Readonly<Record<string, number>>;
   readonly leaders: readonly string[];
 }
 
@@ -45,6 +58,36 @@ const toCount = (world: ControlPlaneWorld): readonly Pod[] =>
       pod.metadata.finalizers?.includes(TRACKING) === true,
   );
 
+async function makeReplicaSet(world: ControlPlaneWorld): Promise<void> {
+  const labels = { app: 'made' };
+  await world.user('POST', '/apis/apps/v1/namespaces/a/replicasets', {
+    metadata: { name: 'made' },
+    spec: {
+      ...{ replicas: REPLICAS, selector: { matchLabels: labels } },
+      template: { metadata: { labels }, spec: { containers: [{ name: 'main', image: 'image' }] } },
+    },
+  });
+}
+
+const identityOf = (process: ControlPlaneProcess | undefined): string => process?.identity ?? 'none';
+
+/** A world in which one of two leads, and what `follow` does in it. */
+async function withLeader<T>(
+  follow: (world: ControlPlaneWorld, leader: ControlPlaneProcess, other: ControlPlaneProcess) => Promise<T>,
+): Promise<T> {
+  const world = new ControlPlaneWorld(SEED);
+  try {
+    await world.begin();
+    await world.clock.until(() => leaderOf(world) !== undefined);
+    const leader = leaderOf(world);
+    const other = world.processes.find((process) => process !== leader);
+    if (leader === undefined || other === undefined) throw new Error('there are no two control planes');
+    return await follow(world, leader, other);
+  } finally {
+    world.end();
+  }
+}
+
 async function makeJob(world: ControlPlaneWorld): Promise<void> {
   const containers = [{ name: 'main', image: 'image' }];
   await world.user('POST', '/apis/batch/v1/namespaces/a/jobs', {
@@ -56,32 +99,45 @@ async function makeJob(world: ControlPlaneWorld): Promise<void> {
   });
 }
 
-/** Runs it, to the end of the job. Rejects where the history does not come about. */
-export async function runLeaderChange(): Promise<LeaderChange> {
-  const world = new ControlPlaneWorld(SEED);
-  const { clock, rules } = world;
-  try {
-    await world.begin();
-    await clock.until(() => leaderOf(world) !== undefined);
-    const before = leaderOf(world);
+/**
+ * The leader counts a pod of a job and gives its lease up, while the other's watch of pods lags and still shows the pod as one to
+ * be counted. Runs to the end of the job. Rejects where the history does not come about.
+ */
+export function leaderLeavesAfterCount(): Promise<LeaderChange> {
+  return withLeader(async (world, leader, other) => {
+    const { clock, rules } = world;
     await makeJob(world);
     await clock.until(() => toCount(world).length === 1);
     await clock.advance(EVENT_MS);
     if (toCount(world).length !== 1) throw new Error('the pod was counted before the watch could lag');
-    const others = world.processes.filter((process) => process !== before);
     world.weather.bad(LAG_MS);
-    for (const other of others) other.lagWatches(PODS, LAG_MS);
+    other.lagWatches(PODS, LAG_MS);
     await clock.until(() => jobOf(world)?.status?.succeeded === 1 && toCount(world).length === 0);
-    before?.stop();
-    const isOver = (): boolean => jobOf(world)?.status?.succeeded === COMPLETIONS;
-    await clock.until(() => rules.broken.length > 0 || isOver());
-    const after = leaderOf(world);
-    return {
-      broken: [...rules.broken],
-      succeeded: jobOf(world)?.status?.succeeded ?? 0,
-      leaders: [before?.identity ?? '', after?.identity ?? ''],
-    };
-  } finally {
-    world.end();
-  }
+    leader.stop();
+    await clock.until(() => rules.broken.length > 0 || jobOf(world)?.status?.succeeded === COMPLETIONS);
+    const leaders = [identityOf(leader), identityOf(leaderOf(world))];
+    return { broken: [...rules.broken], succeeded: jobOf(world)?.status?.succeeded ?? 0, leaders };
+  });
+}
+
+/**
+ * The leader is stopped while it makes the pods of a replica set, a batch after the other, and each request takes long. Runs until
+ * the other leads and all is as it should be.
+ */
+export function leaderIsStoppedAtWork(): Promise<PodsMade> {
+  return withLeader(async (world, leader) => {
+    const { clock, rules } = world;
+    const by: Record<string, number> = {};
+    world.follow(({ type, resource, actor }) => {
+      if (type === 'ADDED' && resource === '/pods') by[actor] = (by[actor] ?? 0) + 1;
+    });
+    leader.slowRequests(SLOW_MS);
+    await makeReplicaSet(world);
+    await clock.until(() => Object.keys(by).length > 0);
+    leader.stop();
+    await clock.until(() => leaderOf(world) !== undefined && leaderOf(world) !== leader);
+    const next = leaderOf(world);
+    await clock.until(() => !leader.isRunning && differences(world).length === 0);
+    return { broken: [...rules.broken], by, leaders: [identityOf(leader), identityOf(next)] };
+  });
 }

@@ -230,7 +230,8 @@ export class Rules {
     const { disturbedAt, scaledAt, bounds } = deployment;
     if (disturbedAt !== undefined && disturbedAt > from) return;
     if (scaledAt !== undefined && scaledAt > from) return;
-    if (this.#unknownTo(actor, deployment.resized) > 0) return;
+    // Two that lead for a moment may both have taken some.
+    if (new Set(deployment.resized.filter(({ at }) => at >= from).map((each) => each.actor)).size > 1) return;
     const sets = [...this.#sets.values()].filter((each) => controllerUid(each) === controllerUid(set));
     const left = sets
       .flatMap((each) => this.podsOf(each.metadata.uid))

@@ -1,6 +1,7 @@
 // Leader election: what to do about a lease, as a table, and processes that take turns without ever working at once.
 
 import { describe, expect, it } from 'vitest';
+import type { RequestOptions } from '../../../client/api.ts';
 import {
   decideElection,
   LEADER_ELECTION_DEFAULTS,
@@ -8,6 +9,7 @@ import {
   type ObservedLease,
 } from '../../../client/leader-election.ts';
 import type { Lease } from '../../../client/types.ts';
+import { abortable } from '../../../lib/abort.ts';
 import { epochMs, monotonicMs } from '../../../lib/clock.ts';
 import { apiError } from '../../support/fake-client.ts';
 import { settle, VirtualClock } from '../../support/virtual-clock.ts';
@@ -54,6 +56,8 @@ class Server {
   stored: Lease | undefined;
   #version = 1;
   writes = 0;
+  /** Writes are answered when it resolves. */
+  answering = Promise.resolve();
 
   client(isAway: () => boolean) {
     const reach = (): void => {
@@ -77,11 +81,13 @@ class Server {
         if (this.stored !== undefined) throw apiError(409, 'AlreadyExists');
         return store(body) as T;
       },
-      replace: async <T>(_path: string, body: unknown): Promise<T> => {
+      replace: async <T>(_path: string, body: unknown, { signal }: RequestOptions = {}): Promise<T> => {
         reach();
         if ((body as Lease).metadata.resourceVersion !== this.stored?.metadata.resourceVersion)
           throw apiError(409, 'Conflict');
-        return store(body) as T;
+        const stored = store(body) as T;
+        await (signal === undefined ? this.answering : abortable(this.answering, signal));
+        return stored;
       },
     };
   }
@@ -147,6 +153,20 @@ describe('processes', () => {
     await clock.advance(4000);
     expect([...working]).toEqual(['b']);
     expect(server.stored?.spec?.leaseTransitions).toBe(1);
+  });
+
+  it('hand over at once where the holder ends during a renewal that was written without an answer', async () => {
+    const { clock, server, working, all } = processes('a', 'b');
+    await settle();
+    const before = server.writes;
+    const answer = Promise.withResolvers<void>();
+    server.answering = answer.promise;
+    await clock.advance(2000);
+    expect(server.writes - before).toBe(1);
+    all[0]?.stop.abort();
+    answer.resolve();
+    await clock.advance(5000);
+    expect([...working]).toEqual(['b']);
   });
 
   it.each([-3_600_000, 3_600_000])(

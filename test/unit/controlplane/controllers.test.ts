@@ -18,8 +18,7 @@ describe('Scheduler', () => {
     const scheduler = new Scheduler(env.context, env.informers);
     env.informers.nodes.replace([makeNode('n', 'True')]);
     env.informers.pods.replace([]);
-    void scheduler.run(env.stop.signal);
-    return env;
+    return { ...env, ended: scheduler.run(env.stop.signal) };
   }
 
   it('binds a pod the moment it appears, and says so', async () => {
@@ -61,6 +60,23 @@ describe('Scheduler', () => {
     informers.pods.upsert(makePod('p', { schedulingGates: [] }));
     await settle();
     expect(client.writes.length).toBe(1);
+  });
+
+  it('ends when its bindings have: another scheduler may begin then', async () => {
+    const { client, informers, stop, ended } = start();
+    const answer = Promise.withResolvers<object>();
+    client.onWrite = () => answer.promise;
+    informers.pods.upsert(makePod('p'));
+    await settle();
+    let isOver = false;
+    const over = ended.then(() => {
+      isOver = true;
+    });
+    stop.abort(new Error('stopped'));
+    await settle();
+    expect([client.writes.length, isOver]).toEqual([1, false]);
+    answer.resolve({});
+    await over;
   });
 
   it('counts bindings under way: two pods that do not both fit are not both bound', async () => {

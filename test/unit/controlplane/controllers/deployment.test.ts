@@ -142,6 +142,7 @@ describe('scaling', () => {
   it.each<[string, number, readonly [number, number], number, string]>([
     ['grows all sets in proportion', 20, [5, 8], 13, 'old=15 new=10'],
     ['shrinks all sets in proportion', 5, [5, 8], 13, 'old=4 new=3'],
+    ['takes of the set whose pods are available too, though the rollout is stuck', 3, [2, 3], 5, 'old=2 new=2'],
     ['goes down to nothing', 0, [5, 8], 13, 'old=0 new=0'],
   ])('%s', (_what, replicas, [fresh, old], max, expected) => {
     const sets = [
