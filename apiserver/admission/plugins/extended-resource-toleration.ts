@@ -1,8 +1,8 @@
 // ExtendedResourceToleration: a pod that requests a device tolerates the taint of the nodes that are kept for it, whose key is
 // the device's name (plugin/pkg/admission/extendedresourcetoleration).
 
+import { isNative } from '../../../lib/resource-names.ts';
 import { podOf } from '../../kinds/shapes.ts';
-import { isNative } from '../../kinds/shared/resource-names.ts';
 import { type AdmissionPlugin, handlesOnly } from '../plugin.ts';
 
 export const extendedResourceToleration: AdmissionPlugin = {

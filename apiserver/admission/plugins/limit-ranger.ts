@@ -3,11 +3,11 @@
 
 import type { LimitRange, LimitRangeItem, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
 import { getOwn, setOwn } from '../../../lib/own-property.ts';
+import { type Amount, type Amounts, amountOf, amountsOf, amountText } from '../../../lib/quota/amounts.ts';
+import { podResources } from '../../../lib/quota/pod-resources.ts';
 import type { ObjectLookup } from '../../kinds/resource.ts';
 import { as, type Container, type Loose, type Pod, podOf } from '../../kinds/shapes.ts';
 import { type AdmissionAttributes, AdmissionForbidden, type AdmissionPlugin } from '../plugin.ts';
-import { type Amount, type Amounts, amountOf, amountsOf, amountText } from '../quota/amounts.ts';
-import { podResources } from '../quota/pod-resources.ts';
 
 type Item = Loose<LimitRangeItem>;
 type Quantities = Record<string, string | undefined>;

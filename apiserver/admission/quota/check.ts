@@ -2,12 +2,13 @@
 // CheckRequest). Pure.
 
 import type { PersistentVolumeClaim, ResourceQuotaSpec } from 'kubernetes-types/core/v1';
+import { type Amount, type Amounts, added, amountOf, shownAmounts } from '../../../lib/quota/amounts.ts';
+import { inScopes, scopeFacts } from '../../../lib/quota/scopes.ts';
+import { resourcesLimited, unstated, usageOf } from '../../../lib/quota/usage.ts';
 import type { KubeObject } from '../../kinds/resource.ts';
 import { as, type Loose } from '../../kinds/shapes.ts';
 import type { AdmissionAttributes } from '../plugin.ts';
-import { type Amount, type Amounts, added, amountOf, shownAmounts } from './amounts.ts';
-import { inScopes, scopeFacts } from './scopes.ts';
-import { resourcesLimited, unstated, usageOf } from './usage.ts';
+import { countedOf } from './counted.ts';
 
 /** One quota, with what its namespace uses. */
 export interface QuotaView {
@@ -64,13 +65,15 @@ const hardOf = ({ hard = {} }: Loose<ResourceQuotaSpec>): Map<string, Amount> =>
 export function quotaRefusal(attributes: AdmissionAttributes, quotas: readonly QuotaView[]): string | undefined {
   const { object, old, operation, resource } = attributes;
   if (object === undefined || quotas.length === 0 || !isCounted(attributes)) return undefined;
-  const facts = scopeFacts(object);
-  const usage = usageOf(resource, object);
+  const now = countedOf(resource, object);
+  const before = old === undefined ? undefined : countedOf(resource, old);
+  const facts = scopeFacts(now);
+  const usage = usageOf(resource, now);
   for (const quota of quotas) {
     const hard = hardOf(quota.spec);
     const limited = resourcesLimited(resource, [...hard.keys()]);
     if (limited.length === 0 || !inScopes(quota.spec, facts)) continue;
-    const missing = unstated(object, limited);
+    const missing = unstated(now, limited);
     if (missing !== undefined) return `failed quota: ${quota.name}: must specify ${missing}`;
     if (!quota.known) return `status unknown for quota: ${quota.name}, resources: ${limited.sort().join(',')}`;
   }
@@ -79,8 +82,8 @@ export function quotaRefusal(attributes: AdmissionAttributes, quotas: readonly Q
   for (const quota of quotas) {
     if (!inScopes(quota.spec, facts)) continue;
     const hard = hardOf(quota.spec);
-    const counted = operation === 'UPDATE' && old !== undefined && inScopes(quota.spec, scopeFacts(old));
-    const requested = counted ? delta(usage, usageOf(resource, old)) : usage;
+    const counted = operation === 'UPDATE' && before !== undefined && inScopes(quota.spec, scopeFacts(before));
+    const requested = counted ? delta(usage, usageOf(resource, before)) : usage;
     const refusal = exceeds(quota, hard, requested, resource.subresource);
     if (refusal !== undefined) return refusal;
   }

@@ -4,16 +4,17 @@
 
 import type { ResourceQuota } from 'kubernetes-types/core/v1';
 import { errorMessage } from '../../../lib/errors.ts';
+import { type Amount, added, amountText } from '../../../lib/quota/amounts.ts';
+import { inScopes, type ScopeFacts, scopeFacts } from '../../../lib/quota/scopes.ts';
+import { type CountedResource, countedBy, usageOf } from '../../../lib/quota/usage.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import { nextTurn } from '../../../lib/turns.ts';
 import type { KubeObject } from '../../kinds/resource.ts';
 import { as } from '../../kinds/shapes.ts';
 import type { Registry } from '../../registry/registry.ts';
 import { mutateStored } from '../../registry/write.ts';
-import { type Amount, added, amountText } from './amounts.ts';
 import type { QuotaUsage, QuotaView } from './check.ts';
-import { inScopes, type ScopeFacts, scopeFacts } from './scopes.ts';
-import { type CountedResource, countedBy, usageOf } from './usage.ts';
+import { countedOf } from './counted.ts';
 
 const QUOTAS = '/resourcequotas';
 /** Objects measured in one turn of the event loop: some milliseconds' work. */
@@ -39,6 +40,11 @@ class NamespaceLedger {
 
 const specOf = (object: KubeObject) => as<ResourceQuota>(object, 'ResourceQuota').spec ?? {};
 const keyOf = ({ group, plural }: CountedResource): string => `${group}/${plural}`;
+
+function measured(resource: CountedResource, object: KubeObject): Measured {
+  const counted = countedOf(resource, object);
+  return { usage: usageOf(resource, counted), scopes: scopeFacts(counted) };
+}
 
 /** Resources whose objects a quota counts. */
 function resourcesOf(quota: KubeObject): CountedResource[] {
@@ -131,12 +137,7 @@ export class QuotaLedger implements QuotaUsage {
         record.namespace,
         ledger,
         `${key}/${record.name}`,
-        record.type === 'DELETED'
-          ? undefined
-          : {
-              usage: usageOf(resource, object),
-              scopes: scopeFacts(object),
-            },
+        record.type === 'DELETED' ? undefined : measured(resource, object),
       );
     });
   }
@@ -175,8 +176,7 @@ export class QuotaLedger implements QuotaUsage {
           // Of a custom object metadata counts alone.
           const object =
             row.custom === undefined ? this.#registry.parse(row, stored) : this.#registry.parseStored(stored);
-          const measured = { usage: usageOf(resource, object), scopes: scopeFacts(object) };
-          this.#note(namespace, ledger, `${key}/${stored.name}`, measured);
+          this.#note(namespace, ledger, `${key}/${stored.name}`, measured(resource, object));
           after = { namespace, name: stored.name };
           if (++seen === PER_TURN) break;
         }
@@ -193,7 +193,7 @@ export class QuotaLedger implements QuotaUsage {
     const quota = ledger?.quotas.get(name);
     if (ledger === undefined || quota === undefined) return;
     quota.used.clear();
-    for (const measured of ledger.objects.values()) count(quota, measured, 1);
+    for (const each of ledger.objects.values()) count(quota, each, 1);
     this.#markStale(namespace, name);
   }
 

@@ -2,13 +2,13 @@
 // an update may carry over, and what it may not.
 
 import { getOwn, setOwn } from '../../../lib/own-property.ts';
+import { qosClassOf } from '../../../lib/qos-class.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
 import { MIRROR_ANNOTATION } from '../../auth/pod-references.ts';
 import { addErrors, forbidden, invalid, WHOLE } from '../field-errors.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { type Container, type Pod, type PodSpec, podOf } from '../shapes.ts';
-import { qosClassOf } from './status.ts';
 import { validatePod } from './validate.ts';
 
 const LISTS = ['containers', 'initContainers'] as const;

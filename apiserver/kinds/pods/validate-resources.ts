@@ -2,6 +2,7 @@
 
 import { getOwn } from '../../../lib/own-property.ts';
 import { compareQuantities, parseQuantity } from '../../../lib/quantity.ts';
+import { isHugePages, isNative, isOvercommitAllowed } from '../../../lib/resource-names.ts';
 import { canonicalQuantity } from '../../schema/quantity.ts';
 import {
   addErrors,
@@ -19,7 +20,6 @@ import { dns1123Label, dns1123Subdomain } from '../names.ts';
 import { isExtendedResource, isIntegerResource, validateResourceName } from '../quota/shared.ts';
 import type { FieldError } from '../resource.ts';
 import type { Container, PodSpec } from '../shapes.ts';
-import { isHugePages, isNative, isOvercommitAllowed } from '../shared/resource-names.ts';
 
 const CONTAINER_RESOURCES = ['cpu', 'memory', 'ephemeral-storage'];
 const POD_RESOURCES = ['cpu', 'memory'];

@@ -2,6 +2,7 @@
 
 import type { LimitRange, LimitRangeItem } from 'kubernetes-types/core/v1';
 import { getOwn, setOwn } from '../../../lib/own-property.ts';
+import { isOvercommitAllowed } from '../../../lib/resource-names.ts';
 import { NAME_COLUMN } from '../columns.ts';
 import { addErrors, duplicate, forbidden, invalid, required, syntax } from '../field-errors.ts';
 import { defineKind } from '../metadata.ts';
@@ -9,7 +10,6 @@ import { qualifiedName } from '../names.ts';
 import { validateContainerResourceName } from '../pods/validate-resources.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { as, type Loose } from '../shapes.ts';
-import { isOvercommitAllowed } from '../shared/resource-names.ts';
 import { nano, type Quantities, validateResourceName } from './shared.ts';
 
 type Item = Loose<LimitRangeItem>;

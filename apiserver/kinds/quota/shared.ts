@@ -1,10 +1,10 @@
 // What LimitRange and ResourceQuota have in common: names of resources, as the API groups them, and reading quantities.
 
 import { parseQuantity } from '../../../lib/quantity.ts';
+import { isHugePages, isNative } from '../../../lib/resource-names.ts';
 import { invalid, syntax } from '../field-errors.ts';
 import { qualifiedName } from '../names.ts';
 import type { FieldError } from '../resource.ts';
-import { isHugePages, isNative } from '../shared/resource-names.ts';
 
 export type Quantities = Readonly<Record<string, string | undefined>>;
 

@@ -1,9 +1,7 @@
 // Which quotas count an object: their scopes and scope selectors (pkg/quota/v1/evaluator/core). Pure.
 
-import type { PersistentVolumeClaim, ResourceQuotaSpec } from 'kubernetes-types/core/v1';
-import { qosClassOf } from '../../kinds/pods/status.ts';
-import type { KubeObject } from '../../kinds/resource.ts';
-import { as, type Loose, type Pod, podOf } from '../../kinds/shapes.ts';
+import { qosClassOf } from '../qos-class.ts';
+import type { Counted, CountedPod, CountingSpec } from './objects.ts';
 
 /** What scopes look at in an object. */
 export interface ScopeFacts {
@@ -23,7 +21,7 @@ const OTHER: ScopeFacts = {
   classes: [],
 };
 
-function usesOtherNamespaces({ spec }: Pod): boolean {
+function usesOtherNamespaces({ spec }: CountedPod): boolean {
   const { podAffinity, podAntiAffinity } = spec?.affinity ?? {};
   return [podAffinity, podAntiAffinity].some((affinity) =>
     [
@@ -33,9 +31,9 @@ function usesOtherNamespaces({ spec }: Pod): boolean {
   );
 }
 
-export function scopeFacts(object: KubeObject): ScopeFacts {
-  if (object.kind === 'Pod') {
-    const pod = podOf(object);
+export function scopeFacts(object: Counted): ScopeFacts {
+  if (object.kind === 'pod') {
+    const { pod } = object;
     const { activeDeadlineSeconds, priorityClassName = '' } = pod.spec ?? {};
     return {
       kind: 'pod',
@@ -45,8 +43,8 @@ export function scopeFacts(object: KubeObject): ScopeFacts {
       classes: priorityClassName === '' ? [] : [priorityClassName],
     };
   }
-  if (object.kind !== 'PersistentVolumeClaim') return OTHER;
-  const { spec, status } = as<PersistentVolumeClaim>(object, 'PersistentVolumeClaim');
+  if (object.kind !== 'claim') return OTHER;
+  const { spec, status } = object.claim;
   const names = [
     spec?.volumeAttributesClassName ?? '',
     status?.currentVolumeAttributesClassName ?? '',
@@ -97,7 +95,7 @@ function matchesScope(requirement: Requirement, facts: ScopeFacts): boolean {
 }
 
 /** Whether every scope of the quota holds; a quota without scopes counts everything. */
-export function inScopes({ scopes = [], scopeSelector }: Loose<ResourceQuotaSpec>, facts: ScopeFacts): boolean {
+export function inScopes({ scopes = [], scopeSelector }: CountingSpec, facts: ScopeFacts): boolean {
   const all: Requirement[] = [
     ...scopes.map((scopeName) => ({ scopeName, operator: 'Exists' })),
     ...(scopeSelector?.matchExpressions ?? []),

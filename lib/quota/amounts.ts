@@ -1,7 +1,7 @@
 // Sums of resources: quantities with the suffix family they are printed in, by the name of the resource. Pure.
 
-import { parseQuantity } from '../../../lib/quantity.ts';
-import { formatNano } from '../../schema/quantity.ts';
+import { parseQuantity } from '../quantity.ts';
+import { formatNano } from '../quantity-text.ts';
 
 export interface Amount {
   readonly nano: bigint;

@@ -1,15 +1,14 @@
 // What one object uses of the resources that quotas limit (pkg/quota/v1/evaluator/core): compute resources of pods, node
 // ports and load balancers of services, storage of claims by class, and the count of objects of any kind. Pure.
 
-import type { PersistentVolumeClaim, Service } from 'kubernetes-types/core/v1';
-import { getOwn } from '../../../lib/own-property.ts';
-import type { KubeObject } from '../../kinds/resource.ts';
-import { as, type Container, podOf } from '../../kinds/shapes.ts';
-import { isNative } from '../../kinds/shared/resource-names.ts';
-import { CLASS_ANNOTATION } from '../../kinds/storage/shared.ts';
+import { getOwn } from '../own-property.ts';
+import { isNative } from '../resource-names.ts';
 import { type Amount, type Amounts, amountOf, amountsOf, whole } from './amounts.ts';
+import type { Counted, CountedClaim, CountedContainer, CountedPod, CountedService } from './objects.ts';
 import { podResources } from './pod-resources.ts';
 
+/** The class of claims of old. */
+const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 const UNIT = 1_000_000_000n;
 const COMPUTE = ['cpu', 'memory', 'ephemeral-storage'];
 /** Core kinds that quotas could count before there were names like count/secrets. */
@@ -51,16 +50,15 @@ function compute(requests: Amounts, limits: Amounts): Map<string, Amount> {
   return result;
 }
 
-function podUsage(object: KubeObject): Amounts {
-  const { spec = {}, status } = podOf(object);
+function podUsage({ spec = {}, status }: CountedPod): Amounts {
   const counted: [string, Amount] = ['count/pods', whole(1)];
   // One that has ended is an object still, and uses nothing.
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return new Map([counted]);
   return compute(podResources(spec, 'requests'), podResources(spec, 'limits')).set(...counted);
 }
 
-function serviceUsage(object: KubeObject): Amounts {
-  const { type, ports = [], allocateLoadBalancerNodePorts } = as<Service>(object, 'Service').spec ?? {};
+function serviceUsage({ spec = {} }: CountedService): Amounts {
+  const { type, ports = [], allocateLoadBalancerNodePorts } = spec;
   const explicit = type === 'LoadBalancer' && allocateLoadBalancerNodePorts === false;
   const nodePorts = explicit ? ports.filter(({ nodePort = 0 }) => nodePort !== 0).length : ports.length;
   return new Map([
@@ -71,13 +69,12 @@ function serviceUsage(object: KubeObject): Amounts {
   ]);
 }
 
-function claimUsage(object: KubeObject): Amounts {
-  const { metadata, spec = {}, status } = as<PersistentVolumeClaim>(object, 'PersistentVolumeClaim');
+function claimUsage({ metadata, spec = {}, status }: CountedClaim): Amounts {
   const result = new Map([
     ['count/persistentvolumeclaims', whole(1)],
     ['persistentvolumeclaims', whole(1)],
   ]);
-  const storageClass = getOwn(metadata.annotations, CLASS_ANNOTATION) ?? spec.storageClassName ?? '';
+  const storageClass = getOwn(metadata?.annotations, CLASS_ANNOTATION) ?? spec.storageClassName ?? '';
   if (storageClass !== '') result.set(`${storageClass}${CLASS_SUFFIX}persistentvolumeclaims`, whole(1));
   const requested = spec.resources?.requests?.['storage'];
   if (requested === undefined) return result;
@@ -90,12 +87,10 @@ function claimUsage(object: KubeObject): Amounts {
   return result;
 }
 
-export function usageOf(resource: CountedResource, object: KubeObject): Amounts {
-  if (resource.group === '') {
-    if (resource.plural === 'pods') return podUsage(object);
-    if (resource.plural === 'services') return serviceUsage(object);
-    if (resource.plural === 'persistentvolumeclaims') return claimUsage(object);
-  }
+export function usageOf(resource: CountedResource, object: Counted): Amounts {
+  if (object.kind === 'pod') return podUsage(object.pod);
+  if (object.kind === 'service') return serviceUsage(object.service);
+  if (object.kind === 'claim') return claimUsage(object.claim);
   const counts = new Map([[countName(resource), whole(1)]]);
   if (resource.group === '' && OLD_COUNTS.includes(resource.plural)) counts.set(resource.plural, whole(1));
   return counts;
@@ -110,10 +105,10 @@ export function resourcesLimited(resource: CountedResource, hard: readonly strin
 }
 
 /** The containers that do not state what a quota limits: "requests.cpu for: a,b"; undefined when all do. */
-export function unstated(object: KubeObject, limited: readonly string[]): string | undefined {
-  if (object.kind !== 'Pod') return undefined;
-  const { containers = [], initContainers = [] } = podOf(object).spec ?? {};
-  const states = ({ resources }: Container): Amounts =>
+export function unstated(object: Counted, limited: readonly string[]): string | undefined {
+  if (object.kind !== 'pod') return undefined;
+  const { containers = [], initContainers = [] } = object.pod.spec ?? {};
+  const states = ({ resources }: CountedContainer): Amounts =>
     compute(amountsOf(resources?.requests), amountsOf(resources?.limits));
   const missing = limited
     .filter((name) => MUST_STATE.includes(name))

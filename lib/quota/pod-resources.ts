@@ -2,15 +2,15 @@
 // sidecars that were started before them, the pod's own figures and its overhead
 // (k8s.io/component-helpers/resource, PodRequests and PodLimits). Pure.
 
-import type { Container, PodSpec } from '../../kinds/shapes.ts';
 import { type Amount, type Amounts, amountsOf, largest, sum } from './amounts.ts';
+import type { CountedContainer, CountedPodSpec } from './objects.ts';
 
 type List = 'requests' | 'limits';
 const POD_LEVEL = ['cpu', 'memory'];
 
-const listOf = (container: Container, list: List): Map<string, Amount> => amountsOf(container.resources?.[list]);
+const listOf = (container: CountedContainer, list: List): Map<string, Amount> => amountsOf(container.resources?.[list]);
 
-function ofContainers(spec: PodSpec, list: List): Amounts {
+function ofContainers(spec: CountedPodSpec, list: List): Amounts {
   const running = sum((spec.containers ?? []).map((container) => listOf(container, list)));
   let sidecars = new Map<string, Amount>();
   let starting: Amounts = new Map();
@@ -25,7 +25,7 @@ function ofContainers(spec: PodSpec, list: List): Amounts {
 }
 
 /** Requests or limits of the pod. Overhead counts for limits only where there is a limit. */
-export function podResources(spec: PodSpec, list: List): Map<string, Amount> {
+export function podResources(spec: CountedPodSpec, list: List): Map<string, Amount> {
   const result = new Map(ofContainers(spec, list));
   for (const [name, amount] of amountsOf(spec.resources?.[list])) {
     if (POD_LEVEL.includes(name) || name.startsWith('hugepages-')) result.set(name, amount);
