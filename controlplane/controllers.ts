@@ -20,6 +20,7 @@ import type { AutoscalerSettings } from './controllers/horizontal-pod-autoscaler
 import { JobController } from './controllers/job/job.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { ReplicationControllerController } from './controllers/replicationcontroller/replicationcontroller.ts';
+import { ResourceQuotaController } from './controllers/resourcequota/resourcequota.ts';
 import { ServiceLbController } from './controllers/service-lb/service-lb.ts';
 import { StatefulSetController } from './controllers/statefulset/statefulset.ts';
 import { TtlController } from './controllers/ttl/ttl.ts';
@@ -87,6 +88,11 @@ export const CONTROLLERS: readonly ControllerRow[] = [
     'clusterrole-aggregation-controller',
     'clusterrole-aggregation-controller',
     (context, informers) => new ClusterRoleAggregationController(context, informers),
+  ),
+  row(
+    'resourcequota-controller',
+    'resourcequota-controller',
+    (context, informers) => new ResourceQuotaController(context, informers),
   ),
   row('ttl-controller', 'ttl-controller', (context, informers) => new TtlController(context, informers)),
   row(

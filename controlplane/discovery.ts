@@ -35,6 +35,9 @@ interface GroupList {
   readonly groups?: readonly Group[];
 }
 
+/** "apps" of "apps/v1"; '' of "v1". */
+export const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? apiVersion.replace(/\/.*/, '') : '');
+
 /** The resources of one group version, without subresources. */
 export function resourcesOf(apiVersion: string, list: ResourceList): DiscoveredResource[] {
   return (list.resources ?? [])

@@ -6,6 +6,7 @@ import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service, St
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { ClusterRole } from './controllers/clusterrole-aggregation/aggregate.ts';
+import type { ResourceQuota } from './controllers/resourcequota/status.ts';
 import type {
   CertificateSigningRequest,
   ControllerRevision,
@@ -40,6 +41,13 @@ function withoutManagedFields<T extends Identified>(object: T): T {
   return { ...object, metadata };
 }
 
+/** A list-watch that lasts as long as someone uses it. */
+interface Metadata {
+  readonly store: ReadableStore<Identified>;
+  readonly stop: AbortController;
+  users: number;
+}
+
 /** One list-watch per kind for all controllers of the process. */
 export class Informers {
   readonly #client: ListWatcher;
@@ -48,6 +56,7 @@ export class Informers {
   readonly #random: () => number;
   /** Those of whole kinds, by the path of their collection. */
   readonly #whole = new Map<string, ReadableStore<Identified>>();
+  readonly #metadata = new Map<string, Metadata>();
   readonly #runners: ((signal: AbortSignal) => Promise<void>)[] = [];
   readonly #synced: (() => Promise<void>)[] = [];
   readonly #relists: (() => Promise<void>)[] = [];
@@ -82,6 +91,7 @@ export class Informers {
   readonly daemonSets: ReadableStore<DaemonSet>;
   readonly controllerRevisions: ReadableStore<ControllerRevision>;
   readonly replicationControllers: ReadableStore<ReplicationController>;
+  readonly resourceQuotas: ReadableStore<ResourceQuota>;
 
   /** `random`: 0 ≤ x < 1, for the times between retries. */
   constructor(client: ListWatcher, clock: Clock, log: Log, random: () => number = Math.random) {
@@ -147,6 +157,7 @@ export class Informers {
     this.daemonSets = apps('daemonsets');
     this.controllerRevisions = apps('controllerrevisions');
     this.replicationControllers = core('replicationcontrollers');
+    this.resourceQuotas = core('resourcequotas');
   }
 
   #reflector<T extends Identified>(
@@ -171,11 +182,27 @@ export class Informers {
     return this.#whole.get(path);
   }
 
-  /** A list-watch of one more kind, of the objects' metadata alone, until `signal` aborts. */
+  /** A list-watch of one more kind, of the objects' metadata alone, until `signal` aborts. There is one, however many ask for it. */
   watchMetadata(what: string, path: string, signal: AbortSignal): ReadableStore<Identified> {
+    const watched = this.#metadata.get(path) ?? this.#startMetadata(what, path);
+    watched.users++;
+    const leave = (): void => {
+      watched.users--;
+      if (watched.users > 0) return;
+      watched.stop.abort();
+      this.#metadata.delete(path);
+    };
+    if (signal.aborted) leave();
+    else signal.addEventListener('abort', leave, { once: true });
+    return watched.store;
+  }
+
+  #startMetadata(what: string, path: string): Metadata {
     const reflector = this.#reflector<Identified>(what, path, { metadataOnly: true });
-    void reflector.run(signal);
-    return reflector.store;
+    const metadata = { store: reflector.store, stop: new AbortController(), users: 0 };
+    void reflector.run(metadata.stop.signal);
+    this.#metadata.set(path, metadata);
+    return metadata;
   }
 
   /** Runs every list-watch until `signal` aborts. */

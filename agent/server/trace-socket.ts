@@ -67,6 +67,8 @@ export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
     }
     readers.add(reader);
     reader.on('close', () => readers.delete(reader));
+    // Who has closed its side wants what is kept: a new span, written after the end, would cut that off.
+    reader.on('end', () => readers.delete(reader));
     reader.once('data', (request: Buffer) => {
       const wanted = request.toString('latin1');
       if (!readers.has(reader)) return;

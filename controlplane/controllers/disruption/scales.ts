@@ -5,6 +5,7 @@ import type { OwnerReference } from 'kubernetes-types/meta/v1';
 import { isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import type { StoredMeta } from '../../../client/types.ts';
+import { groupOf } from '../../discovery.ts';
 import type { Informers } from '../../informers.ts';
 import type { ControllerContext } from '../../runtime.ts';
 import { replicasOf } from '../shared/objects.ts';
@@ -25,8 +26,6 @@ interface Replicated {
   readonly metadata: StoredMeta;
   readonly spec: { readonly replicas?: number };
 }
-
-const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '');
 
 export class Scales {
   readonly #client: ControllerContext['client'];

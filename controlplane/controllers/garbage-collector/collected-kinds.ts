@@ -3,7 +3,7 @@
 
 import { resourcePath } from '../../../client/paths.ts';
 import type { Change, Identified, ReadableStore } from '../../../client/store.ts';
-import type { DiscoveredResource, Discovery } from '../../discovery.ts';
+import { type DiscoveredResource, type Discovery, groupOf } from '../../discovery.ts';
 import type { Informers } from '../../informers.ts';
 
 /** One kind of objects changed. */
@@ -18,7 +18,6 @@ interface Watched {
 /** Events come and go by themselves, and nothing owns or is owned by them. */
 const IGNORED_GROUPS: ReadonlySet<string> = new Set(['events.k8s.io']);
 
-const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? apiVersion.replace(/\/.*/, '') : '');
 const kindKey = (apiVersion: string, kind: string): string => `${groupOf(apiVersion)}/${kind}`;
 
 export function isCollected({ apiVersion, plural, verbs }: DiscoveredResource): boolean {

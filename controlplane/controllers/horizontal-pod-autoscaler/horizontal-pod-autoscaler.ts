@@ -11,7 +11,7 @@ import { elapsedMs, type MonotonicMs } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
 import { sameJson } from '../../../lib/same-json.ts';
-import { type DiscoveredResource, discover } from '../../discovery.ts';
+import { type DiscoveredResource, discover, groupOf } from '../../discovery.ts';
 import type { Informers } from '../../informers.ts';
 import type { Controller, ControllerContext } from '../../runtime.ts';
 import { HORIZONTAL_POD_AUTOSCALER, type HorizontalPodAutoscaler, pathOf, subjectOf } from '../shared/objects.ts';
@@ -344,5 +344,3 @@ export class HorizontalPodAutoscalerController implements Controller {
     }
   }
 }
-
-const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? apiVersion.replace(/\/.*/, '') : '');

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ApiClient } from '../../../client/api.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import type { Lease, Pod } from '../../../client/types.ts';
+import { sameJson } from '../../../lib/same-json.ts';
 import { Cluster, eventually } from './cluster.ts';
 
 const FIGURES = { leaseDurationMs: 3000, renewDeadlineMs: 2000, retryPeriodMs: 200 };
@@ -67,9 +68,35 @@ async function leadersReported(...messages: readonly string[]): Promise<void> {
   });
 }
 
+/** A quota with a wrong count, which the server itself leaves as it was written. */
+async function miscountedQuota(): Promise<string> {
+  const name = 'few';
+  const spec = { hard: { pods: '50', secrets: '4' } };
+  await admin.create(resourcePath('v1', 'resourcequotas', { namespace }), {
+    apiVersion: 'v1',
+    kind: 'ResourceQuota',
+    metadata: { name },
+    spec,
+  });
+  await countsBecome(name, { pods: '0', secrets: '0' });
+  const path = resourcePath('v1', 'resourcequotas', { namespace, name, subresource: 'status' });
+  await admin.patch(path, { status: { ...spec, used: { pods: '7', secrets: '3' } } }, 'merge');
+  await countsBecome(name, { pods: '7', secrets: '3' });
+  return name;
+}
+const countsBecome = (name: string, used: Readonly<Record<string, string>>) =>
+  eventually(`the quota to count ${JSON.stringify(used)}`, async () => {
+    const quota = await admin.get<{ status?: { used?: Readonly<Record<string, string>> } }>(
+      resourcePath('v1', 'resourcequotas', { namespace, name }),
+    );
+    return sameJson(quota.status?.used, used) ? true : undefined;
+  });
+
 it('one control plane works, and the other one takes over when it ends', async () => {
+  const quota = await miscountedQuota();
   const stopFirst = await cluster.startControlPlane([], { ...FIGURES, identity: 'first' });
   await leadersBecome('first');
+  await countsBecome(quota, { pods: '0', secrets: '0' });
   await cluster.startControlPlane([], { ...FIGURES, identity: 'second' });
   expect(await replicaSet('one')).toHaveLength(5);
   expect(await leaders()).toMatchObject({ 'kube-scheduler': 'first' });

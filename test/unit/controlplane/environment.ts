@@ -3,6 +3,7 @@
 import { Store } from '../../../client/store.ts';
 import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service } from '../../../client/types.ts';
 import type { ClusterRole } from '../../../controlplane/controllers/clusterrole-aggregation/aggregate.ts';
+import type { ResourceQuota } from '../../../controlplane/controllers/resourcequota/status.ts';
 import type {
   CertificateSigningRequest,
   ControllerRevision,
@@ -70,6 +71,7 @@ export function environment() {
     daemonSets: new Store<DaemonSet>(),
     controllerRevisions: new Store<ControllerRevision>(),
     replicationControllers: new Store<ReplicationController>(),
+    resourceQuotas: new Store<ResourceQuota>(),
     ...storageStores(),
   };
   const log = (line: string): void => void logs.push(line);

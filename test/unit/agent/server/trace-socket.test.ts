@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,6 +10,7 @@ import { readTraceHistory } from '../../../../cli/demo/spans.ts';
 import { callsIn } from '../../../../cli/explain/collect/spans.ts';
 import { UserError } from '../../../../lib/errors.ts';
 import { Tracer } from '../../../../lib/trace.ts';
+import { nextTurn } from '../../../../lib/turns.ts';
 
 let dir = '';
 let path = '';
@@ -51,6 +53,26 @@ test('a reader gets the newest spans and then every new one, a line each', async
   await span('live', { id: 'x\ny' });
   await vi.waitFor(() => expect(names()).toEqual(['b', 'c', 'd', 'live']));
   socket.destroy();
+});
+
+test('a reader that wants what is kept, and no more, gets all of it while new spans come', async () => {
+  // More than the kernel takes at once.
+  for (const name of ['a', 'b', 'c']) await span(name, { big: 'x'.repeat(512 * 1024) });
+  const socket = connect({ path, allowHalfOpen: true });
+  socket.end();
+  await once(socket, 'connect');
+  for (let turn = 0; turn < 20; turn++) {
+    await span(`later-${turn}`);
+    await nextTurn();
+  }
+  let text = '';
+  for await (const part of socket.setEncoding('utf8')) text += part;
+  const names = text
+    .split('\n')
+    .slice(0, 3)
+    .map((line) => JSON.parse(line).name);
+  expect(names).toEqual(['a', 'b', 'c']);
+  expect(text.endsWith('\n')).toBe(true);
 });
 
 test('a reader that stops reading is dropped, and the others go on', async () => {
