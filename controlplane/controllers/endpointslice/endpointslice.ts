@@ -20,7 +20,9 @@ import {
 } from '../shared/service-pods.ts';
 import { TriggerTimes, withTriggerTime } from '../shared/trigger-time.ts';
 import { ZONE_LABEL } from './desired.ts';
-import { MANAGED_BY, planSlices } from './plan.ts';
+import { MANAGED_BY, MAX_ENDPOINTS, planSlices } from './plan.ts';
+import { isZoneNode, type ZoneShares, zoneShares } from './topology.ts';
+import { ZoneState } from './zone-state.ts';
 
 interface Needed {
   readonly pods: ReadableStore<Pod>;
@@ -38,6 +40,9 @@ export class EndpointSliceController implements Controller {
   readonly #informers: Needed;
   readonly #written: PendingWrites<EndpointSlice>;
   readonly #triggers = new TriggerTimes();
+  readonly #zones = new ZoneState();
+  /** 'unknown': the nodes have changed since. */
+  #shares: ZoneShares | 'unknown' = 'unknown';
 
   constructor(context: ControllerContext, informers: Needed) {
     this.#context = context;
@@ -58,12 +63,24 @@ export class EndpointSliceController implements Controller {
       }
     });
     informers.nodes.onChange((changes) => {
+      let zonesChange = false;
       for (const change of changes) {
-        const zone = change.object.metadata.labels?.[ZONE_LABEL];
-        if (change.type === 'modified' && change.old.metadata.labels?.[ZONE_LABEL] === zone) continue;
-        this.#enqueueNode(change.object.metadata.name);
+        const { object } = change;
+        const sameZone =
+          change.type === 'modified' &&
+          change.old.metadata.labels?.[ZONE_LABEL] === object.metadata.labels?.[ZONE_LABEL];
+        if (!sameZone) this.#enqueueNode(object.metadata.name);
+        if (!sameZone || isZoneNode(change.old) !== isZoneNode(object)) zonesChange = true;
       }
+      if (!zonesChange) return;
+      this.#shares = 'unknown';
+      for (const key of this.#zones.overloaded(this.#currentShares())) this.queue.add(key);
     });
+  }
+
+  #currentShares(): ZoneShares {
+    if (this.#shares === 'unknown') this.#shares = zoneShares(this.#informers.nodes.list());
+    return this.#shares;
   }
 
   #enqueueOwner(slice: EndpointSlice): void {
@@ -85,6 +102,7 @@ export class EndpointSliceController implements Controller {
     if (service === undefined) {
       this.#triggers.forget(key);
       this.#written.forget(key);
+      this.#zones.forget(key);
       return;
     }
     if (!hasOwnEndpoints(service)) return;
@@ -95,7 +113,9 @@ export class EndpointSliceController implements Controller {
     const existing = this.#informers.endpointSlices
       .list()
       .filter((slice) => isManaged(slice) && ownerKey(slice) === key && slice.metadata.deletionTimestamp === undefined);
-    const plan = planSlices(service, pods, (name) => this.#informers.nodes.get(name), existing);
+    const nodeOf = (name: string): Node | undefined => this.#informers.nodes.get(name);
+    const plan = planSlices(service, pods, nodeOf, existing, MAX_ENDPOINTS, this.#currentShares());
+    const events = this.#zones.planned(key, plan);
     try {
       await this.#perform(key, service, plan, trigger);
       const [missing] = plan.withoutNode;
@@ -107,6 +127,10 @@ export class EndpointSliceController implements Controller {
       const message = `Error updating Endpoint Slices for Service ${key}: ${errorMessage(error)}`;
       this.#context.recorder.event(subjectOf(SERVICE, service), 'Warning', 'FailedToUpdateEndpointSlices', message);
       throw error;
+    } finally {
+      for (const { type, reason, message } of events) {
+        this.#context.recorder.event(subjectOf(SERVICE, service), type, reason, message);
+      }
     }
   }
 

@@ -4,8 +4,8 @@ import type { Endpoint, EndpointHints } from '../../../client/types.ts';
 
 const CLOSE: ReadonlySet<string | undefined> = new Set(['PreferClose', 'PreferSameZone', 'PreferSameNode']);
 
-/** The older way, by an annotation, takes precedence over the field; its own hints are not made here. */
-function topologyModeIsAuto(annotations: Readonly<Record<string, string>>): boolean {
+/** The older way, by an annotation, takes precedence over the field; topology.ts makes its hints. */
+export function topologyModeIsAuto(annotations: Readonly<Record<string, string>> = {}): boolean {
   const mode =
     annotations['service.kubernetes.io/topology-aware-hints'] ?? annotations['service.kubernetes.io/topology-mode'];
   return mode === 'Auto' || mode === 'auto';

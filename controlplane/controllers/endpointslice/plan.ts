@@ -7,7 +7,8 @@ import { sameJson } from '../../../lib/same-json.ts';
 import { endpointKey, portsKey } from '../shared/endpoint-keys.ts';
 import { HEADLESS_LABEL, isHeadless, MANAGED_BY_LABEL, SERVICE_NAME_LABEL } from '../shared/service-pods.ts';
 import { type AddressType, addressTypesOf, desiredEndpoints, type EndpointGroup } from './desired.ts';
-import { hintsOf } from './hints.ts';
+import { hintsOf, topologyModeIsAuto } from './hints.ts';
+import { type HintedSlice, type ZoneHints, type ZoneShares, zoneHints } from './topology.ts';
 
 /** kube-controller-manager's --max-endpoints-per-slice. */
 export const MAX_ENDPOINTS = 100;
@@ -28,6 +29,8 @@ export interface SlicePlan {
   readonly update: readonly EndpointSlice[];
   readonly remove: readonly EndpointSlice[];
   readonly withoutNode: readonly { readonly pod: string; readonly node: string }[];
+  /** What became of the hints by zone; undefined where the service does not want them. */
+  readonly zones: readonly { readonly addressType: AddressType; readonly hints: ZoneHints | undefined }[];
 }
 
 interface Draft {
@@ -38,18 +41,19 @@ interface Draft {
   changed: boolean;
 }
 
-/** `existing`: the controller's slices of the service that are not on their way out. */
+/** `existing`: the controller's slices of the service that are not on their way out. `shares`: of the zones, for services with hints by zone. */
 export function planSlices(
   service: Service,
   pods: readonly Pod[],
   nodeOf: (name: string) => Node | undefined,
   existing: readonly EndpointSlice[],
   max = MAX_ENDPOINTS,
+  shares: ZoneShares = undefined,
 ): SlicePlan {
   const types = addressTypesOf(service);
   const plans = types.map((type) => {
     const own = existing.filter(({ addressType }) => addressType === type);
-    return planFamily(service, desiredEndpoints(service, pods, nodeOf, type), own, type, max);
+    return planFamily(service, desiredEndpoints(service, pods, nodeOf, type), own, { addressType: type, max, shares });
   });
   const foreign = existing.filter(({ addressType }) => !types.some((type) => type === addressType));
   return {
@@ -57,15 +61,21 @@ export function planSlices(
     update: plans.flatMap(({ update }) => update),
     remove: [...plans.flatMap(({ remove }) => remove), ...foreign],
     withoutNode: plans.flatMap(({ withoutNode }) => withoutNode),
+    zones: plans.flatMap(({ zones }) => zones),
   };
+}
+
+interface Family {
+  readonly addressType: AddressType;
+  readonly max: number;
+  readonly shares: ZoneShares;
 }
 
 function planFamily(
   service: Service,
   { groups, withoutNode }: ReturnType<typeof desiredEndpoints>,
   existing: readonly EndpointSlice[],
-  addressType: AddressType,
-  max: number,
+  { addressType, max, shares }: Family,
 ): SlicePlan {
   const owned = existing.filter((slice) => isOwnedBy(slice, service));
   const remove = existing.filter((slice) => !isOwnedBy(slice, service));
@@ -78,26 +88,60 @@ function planFamily(
   const empty = drafts.filter(({ endpoints, stored }) => endpoints.length === 0 && stored !== undefined);
   const kept = drafts.filter(({ endpoints }) => endpoints.length > 0);
   remove.push(...empty.flatMap(({ stored }) => stored ?? []));
-  if (kept.length === 0) return placeholder(service, addressType, remove, withoutNode);
+  if (kept.length === 0) {
+    const hints = topologyModeIsAuto(service.metadata.annotations) ? zoneHints([], shares) : undefined;
+    return { ...placeholder(service, addressType, remove), withoutNode, zones: [{ addressType, hints }] };
+  }
   const labels = labelsOf(service);
   const create: NewSlice[] = [];
   const update: EndpointSlice[] = [];
   // A slice that would be deleted takes what a new one would have got.
   const spare = remove.filter((slice) => isOwnedBy(slice, service));
-  for (const draft of kept) {
-    const endpoints = draft.endpoints.map((endpoint) => withHints(endpoint, service));
-    const ports = [...draft.group.ports];
+  const targets = kept.map((draft): Target => {
     const stored = draft.stored ?? spare.shift();
+    if (stored !== undefined && draft.stored === undefined) remove.splice(remove.indexOf(stored), 1);
+    const changed = draft.stored === undefined || draft.changed || !sameLabels(draft.stored, labels);
+    return { draft, stored, changed };
+  });
+  const { slices, hints } = hinted(service, targets, shares);
+  for (const [{ draft, stored, changed }, endpoints] of slices) {
+    const ports = [...draft.group.ports];
     if (stored === undefined) create.push({ ...newSlice(service, addressType, labels), endpoints, ports });
-    else {
-      const changed = draft.stored === undefined || draft.changed || !sameLabels(stored, labels);
-      if (draft.stored === undefined) remove.splice(remove.indexOf(stored), 1);
-      if (changed || hintsDiffer(stored.endpoints ?? [], endpoints)) {
-        update.push({ ...stored, metadata: { ...stored.metadata, labels }, endpoints, ports });
-      }
+    else if (changed || hintsDiffer(stored.endpoints ?? [], endpoints)) {
+      update.push({ ...stored, metadata: { ...stored.metadata, labels }, endpoints, ports });
     }
   }
-  return { create, update, remove, withoutNode };
+  return { create, update, remove, withoutNode, zones: [{ addressType, hints }] };
+}
+
+interface Target {
+  readonly draft: Draft;
+  /** The slice that is written or stays; undefined: a new one. */
+  readonly stored: EndpointSlice | undefined;
+  readonly changed: boolean;
+}
+
+/** What goes into each slice, with the hints that the service wants: by its field, or by zone. */
+function hinted(
+  service: Service,
+  targets: readonly Target[],
+  shares: ZoneShares,
+): { readonly slices: readonly (readonly [Target, Endpoint[]])[]; readonly hints: ZoneHints | undefined } {
+  if (!topologyModeIsAuto(service.metadata.annotations)) {
+    return { slices: targets.map((target) => [target, withHints(target.draft.endpoints, service)]), hints: undefined };
+  }
+  // Hints of slices that do not change stay where they can: new slices and those that are written anyway take what is left.
+  const rank = ({ stored, changed }: Target): number => (stored === undefined ? 0 : changed ? 1 : 2);
+  const ordered = targets.toSorted((a, b) => rank(a) - rank(b));
+  const facts = ordered.map(({ draft, stored, changed }): HintedSlice => {
+    return { endpoints: changed ? draft.endpoints : (stored?.endpoints ?? []), changed };
+  });
+  const hints = zoneHints(facts, shares);
+  const slices = ordered.map((target, index): readonly [Target, Endpoint[]] => {
+    const endpoints = 'disabled' in hints ? undefined : hints.endpoints[index];
+    return [target, endpoints === undefined ? withHints(target.draft.endpoints, service) : [...endpoints]];
+  });
+  return { slices, hints };
 }
 
 /** Where each endpoint of one group of ports goes. */
@@ -150,19 +194,18 @@ function placeholder(
   service: Service,
   addressType: AddressType,
   remove: EndpointSlice[],
-  withoutNode: SlicePlan['withoutNode'],
-): SlicePlan {
+): Pick<SlicePlan, 'create' | 'update' | 'remove'> {
   const labels = labelsOf(service);
   const own = remove.filter((slice) => isOwnedBy(slice, service));
   const stored = own.find(({ endpoints = [], ports = [] }) => endpoints.length === 0 && ports.length === 0) ?? own[0];
   if (stored === undefined) {
     const made = { ...newSlice(service, addressType, labels), endpoints: [], ports: [] };
-    return { create: [made], update: [], remove, withoutNode };
+    return { create: [made], update: [], remove };
   }
   const others = remove.filter((slice) => slice !== stored);
   const same = (stored.endpoints ?? []).length === 0 && (stored.ports ?? []).length === 0 && sameLabels(stored, labels);
   const emptied = { ...stored, metadata: { ...stored.metadata, labels }, endpoints: [], ports: [] };
-  return { create: [], update: same ? [] : [emptied], remove: others, withoutNode };
+  return { create: [], update: same ? [] : [emptied], remove: others };
 }
 
 function isOwnedBy({ metadata }: EndpointSlice, service: Service): boolean {
@@ -225,9 +268,11 @@ function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
   return sameJson(view(a), view(b));
 }
 
-function withHints({ hints: _, ...endpoint }: Endpoint, service: Service): Endpoint {
-  const hints = hintsOf(endpoint, service.spec?.trafficDistribution, service.metadata.annotations);
-  return hints === undefined ? endpoint : { ...endpoint, hints };
+function withHints(endpoints: readonly Endpoint[], { spec, metadata }: Service): Endpoint[] {
+  return endpoints.map(({ hints: _, ...endpoint }) => {
+    const hints = hintsOf(endpoint, spec?.trafficDistribution, metadata.annotations);
+    return hints === undefined ? endpoint : { ...endpoint, hints };
+  });
 }
 
 function hintsDiffer(before: readonly Endpoint[], now: readonly Endpoint[]): boolean {

@@ -179,7 +179,8 @@ describe('changes', () => {
   const make = (pods: readonly Pod[], name = 's1') => stored(only(plan(service, pods).create), name);
 
   it('nothing where nothing changed', () => {
-    const none = { create: [], update: [], remove: [], withoutNode: [] };
+    const zones = [{ addressType: 'IPv4', hints: undefined }];
+    const none = { create: [], update: [], remove: [], withoutNode: [], zones };
     expect(plan(service, [webPod(1)], [make([webPod(1)])])).toEqual(none);
     expect(plan(service, [], [make([])])).toEqual(none);
   });
