@@ -1,8 +1,9 @@
-// What /metrics shows, with kube-apiserver's names and labels, so that its dashboards work. Figures only: where they are
-// taken is server.ts's, http/handler.ts's and the etcd client's.
+// What /metrics shows of requests, with kube-apiserver's names and labels, so that its dashboards work. Figures only: where they
+// are taken is server.ts's, http/handler.ts's and the stores'. Of the process: process-metrics.ts, of what is stored: object-metrics.ts.
 
 import { Counter, Gauge, Histogram, Registry as PromRegistry } from 'prom-client';
 import { getOwn } from '../lib/own-property.ts';
+import { processMetrics } from './process-metrics.ts';
 
 /** A request as the labels show it; `resource` only of what is served, as labels must not come from clients. */
 export interface RequestLabels {
@@ -23,6 +24,29 @@ const REQUEST_BUCKETS = [
 const REQUEST = ['verb', 'group', 'version', 'resource', 'subresource', 'scope', 'component', 'dry_run'] as const;
 const MUTATING = new Set(['POST', 'PUT', 'PATCH', 'DELETE', 'DELETECOLLECTION']);
 
+const SLI = REQUEST.filter((label) => label !== 'dry_run');
+const SLI_BUCKETS = REQUEST_BUCKETS.filter((seconds) => seconds >= 0.05);
+const SIZES = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+/** Upstream measures what it sends of reads alone. */
+const READS = new Set(['GET', 'LIST']);
+const DAY_S = 86_400;
+const LIFE_BUCKETS = [0, 0.5 / 24, 1 / 24, 2 / 24, 6 / 24, 12 / 24, 1, 2, 4, 7, 30, 90, 180, 360].map(
+  (days) => days * DAY_S,
+);
+
+/** How a request was served. */
+export interface ServedRequest {
+  readonly code: number;
+  /** From its head to the end of its response. */
+  readonly seconds: number;
+  /** Of these, those in a queue of priority and fairness. */
+  readonly waited?: number;
+  /** Of the response's body, where that was whole. */
+  readonly bytes?: number;
+  /** The server ended it to protect itself: its time was over, or there was no place for it. */
+  readonly terminated?: boolean;
+}
+
 /** "create" is POST, as upstream. Pure. */
 export function verbLabel(verb: string): string {
   return getOwn(VERBS, verb) ?? verb.toUpperCase();
@@ -36,6 +60,15 @@ export class Metrics {
   readonly #longRunning: Gauge;
   readonly #watchEvents: Counter;
   readonly #etcd: Histogram;
+  readonly #slis: Histogram;
+  readonly #sizes: Histogram;
+  readonly #terminations: Counter;
+  readonly #authentications: Counter;
+  readonly #authorizations: Counter;
+  readonly #certificates: Histogram;
+  readonly #deprecated: Gauge;
+  readonly #handshakes: Counter;
+  readonly #auditEvents: Counter;
   readonly #conversions: ConversionMetrics;
 
   constructor() {
@@ -74,9 +107,46 @@ export class Metrics {
     });
     this.#etcd = new Histogram({
       name: 'etcd_request_duration_seconds',
-      help: 'Seconds of each call of etcd, by operation.',
-      labelNames: ['operation'],
+      help: 'Seconds of each call of etcd, or of each write to the file, by operation.',
+      labelNames: ['operation', 'group', 'resource'],
       buckets: REQUEST_BUCKETS,
+      registers,
+    });
+    this.#slis = new Histogram({
+      name: 'apiserver_request_sli_duration_seconds',
+      help: 'Seconds from the head of a request to the end of its response, without those in a queue.',
+      labelNames: SLI,
+      buckets: SLI_BUCKETS,
+      registers,
+    });
+    this.#sizes = new Histogram({
+      name: 'apiserver_response_sizes',
+      help: 'Bytes of the bodies of responses to reads.',
+      labelNames: SLI,
+      buckets: SIZES,
+      registers,
+    });
+    const counter = (name: string, help: string, labelNames: string[] = []): Counter =>
+      new Counter({ name, help, labelNames, registers });
+    this.#terminations = counter(
+      'apiserver_request_terminations_total',
+      'Requests that the server ended to protect itself.',
+      [...SLI, 'code'],
+    );
+    this.#authentications = counter('authentication_attempts', 'Requests, by what their credentials were.', ['result']);
+    this.#authorizations = counter('authorization_attempts_total', 'Decisions about requests.', ['result']);
+    this.#handshakes = counter('apiserver_tls_handshake_errors_total', 'Connections that failed before any request.');
+    this.#auditEvents = counter('apiserver_audit_event_total', 'Audit events, by the stages of requests.');
+    this.#certificates = new Histogram({
+      name: 'apiserver_client_certificate_expiration_seconds',
+      help: 'Seconds that the certificate of a request is valid yet.',
+      buckets: LIFE_BUCKETS,
+      registers,
+    });
+    this.#deprecated = new Gauge({
+      name: 'apiserver_requested_deprecated_apis',
+      help: '1 for each deprecated resource that was requested since the server began.',
+      labelNames: ['group', 'version', 'resource', 'subresource', 'removed_release'],
       registers,
     });
     this.#conversions = new ConversionMetrics(registers);
@@ -89,28 +159,66 @@ export class Metrics {
   }
 
   /** A request begins; the function that is returned is called once, when its response is over. */
-  begin(request: RequestLabels, longRunning: boolean): (code: number, seconds: number) => void {
-    const { dry_run: _dryRun, ...place } = request;
+  begin(request: RequestLabels, longRunning: boolean): (served: ServedRequest) => void {
+    const { dry_run: _dryRun, ...rest } = request;
     const labels = { ...request, component: 'apiserver' };
+    const place = { ...rest, component: 'apiserver' };
     const kind = { request_kind: MUTATING.has(request.verb) ? 'mutating' : 'readOnly' };
-    const [gauge, gaugeLabels] = longRunning
-      ? [this.#longRunning, { ...place, component: 'apiserver' }]
-      : [this.#inFlight, kind];
+    const [gauge, gaugeLabels] = longRunning ? [this.#longRunning, place] : [this.#inFlight, kind];
     gauge.inc(gaugeLabels);
-    return (code, seconds) => {
+    return ({ code, seconds, waited = 0, bytes, terminated = false }) => {
       gauge.dec(gaugeLabels);
       this.#requests.inc({ ...labels, code });
       // Upstream counts how long a watch is open, too.
       this.#durations.observe(labels, seconds);
+      this.#slis.observe(place, seconds - waited);
+      if (bytes !== undefined && READS.has(request.verb)) this.#sizes.observe(place, bytes);
+      if (terminated) this.#terminations.inc({ ...place, code });
     };
+  }
+
+  /** Counts how the credentials of a request were received: `authenticate` returns nothing for a request without any. */
+  authentication<T>(authenticate: () => T): T {
+    try {
+      const caller = authenticate();
+      if (caller !== undefined) this.#authentications.inc({ result: 'success' });
+      return caller;
+    } catch (error) {
+      this.#authentications.inc({ result: 'failure' });
+      throw error;
+    }
+  }
+
+  authorization(allowed: boolean): void {
+    this.#authorizations.inc({ result: allowed ? 'allowed' : 'denied' });
+  }
+
+  /** A request came with a client certificate that is valid for so long yet. */
+  certificate(secondsLeft: number): void {
+    this.#certificates.observe(secondsLeft);
+  }
+
+  deprecated(group: string, version: string, resource: string): void {
+    this.#deprecated.set({ group, version, resource, subresource: '', removed_release: '' }, 1);
+  }
+
+  handshakeFailed(): void {
+    this.#handshakes.inc();
+  }
+
+  auditEvent(): void {
+    this.#auditEvents.inc();
   }
 
   watchEvent(group: string, version: string, resource: string): void {
     this.#watchEvents.inc({ group, version, resource });
   }
 
-  etcdRequest(operation: string, seconds: number): void {
-    this.#etcd.observe({ operation }, seconds);
+  /** `resource`: "<group>/<plural>" where the call is for one. */
+  storeRequest(operation: string, seconds: number, resource = '/'): void {
+    const slash = resource.indexOf('/');
+    const place = { group: resource.slice(0, slash), resource: resource.slice(slash + 1) };
+    this.#etcd.observe({ operation, ...place }, seconds);
   }
 
   conversion(figures: ConversionFigures): void {
@@ -121,35 +229,6 @@ export class Metrics {
   async show(): Promise<{ readonly contentType: string; readonly body: string }> {
     return { contentType: this.#registry.contentType, body: await this.#registry.metrics() };
   }
-}
-
-/** Read when they are shown. */
-function processMetrics(registers: PromRegistry[]): void {
-  new Gauge({
-    name: 'process_resident_memory_bytes',
-    help: 'Bytes of the process that are in memory.',
-    registers,
-    collect() {
-      this.set(process.memoryUsage.rss());
-    },
-  });
-  new Gauge({
-    name: 'process_cpu_seconds_total',
-    help: 'Seconds of processor time, of user and system.',
-    registers,
-    collect() {
-      const { user, system } = process.cpuUsage();
-      this.set((user + system) / 1e6);
-    },
-  });
-  new Gauge({
-    name: 'process_uptime_seconds',
-    help: 'Seconds since the process began.',
-    registers,
-    collect() {
-      this.set(process.uptime());
-    },
-  });
 }
 
 /** What there is of a call of a conversion webhook. */

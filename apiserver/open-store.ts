@@ -33,7 +33,9 @@ export async function openStore(options: ApiServerOptions, parts: OpenStoreParts
   const { encryptionProviderConfig: file, etcd } = options;
   const encryption = file === undefined ? {} : { encryption: loadEncryption(file) };
   if (etcd === undefined) {
-    const store = new Store(options.dbPath, { clock, log, ...encryption });
+    const onWrite = (operation: string, resource: string, seconds: number): void =>
+      metrics.storeRequest(operation, seconds, resource);
+    const store = new Store(options.dbPath, { clock, log, onWrite, ...encryption });
     return { store, snapshots: new SnapshotKeeper(store, clock, log) };
   }
   const resources = parts.kinds
@@ -48,7 +50,7 @@ export async function openStore(options: ApiServerOptions, parts: OpenStoreParts
     clock,
     tracer,
     log,
-    onCall: (operation, seconds) => metrics.etcdRequest(operation, seconds),
+    onCall: (operation, seconds) => metrics.storeRequest(operation, seconds),
   });
   return { store };
 }

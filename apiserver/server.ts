@@ -44,6 +44,7 @@ import { dump } from './flowcontrol/dump.ts';
 import { FlowControl } from './flowcontrol/flow-control.ts';
 import { followFlowConfig } from './flowcontrol/follow.ts';
 import { FlowMetrics } from './flowcontrol/metrics.ts';
+import { OverloadError } from './flowcontrol/overload.ts';
 import { Widths } from './flowcontrol/widths.ts';
 import { acceptsGzip, COMPRESSED_FROM, compressed, compressedHeaders, varyByEncoding } from './http/compress.ts';
 import { Converter } from './http/convert-aside.ts';
@@ -52,7 +53,7 @@ import { FlowGate } from './http/gate.ts';
 import { Handler } from './http/handler.ts';
 import type { HealthCheck } from './http/health.ts';
 import { DEFAULT_LIMITS, InFlight, type RequestLimits } from './http/in-flight.ts';
-import { type MeasureParts, measure } from './http/measure.ts';
+import { type MeasureParts, measure, note } from './http/measure.ts';
 import { refuseConnect } from './http/refuse-connect.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
@@ -62,6 +63,7 @@ import { DEFAULT_SERVICE_CIDR, familiesOf, firstServiceAddress } from './kinds/s
 import { MAX_BODY_BYTES } from './limits.ts';
 import { Metrics } from './metrics.ts';
 import { serveMetrics } from './metrics-api/serve.ts';
+import { objectMetrics } from './object-metrics.ts';
 import { openStore } from './open-store.ts';
 import type { ApiServerOptions, Http2ServingOptions, RunningApiServer } from './options.ts';
 import { ensurePki } from './pki/ensure.ts';
@@ -137,14 +139,14 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const proxy = new Proxies([new KubeletProxy(registry, kubelets), new BackendProxy(registry.lookup, tracer)]);
     const converter = new Converter({ clock });
     const trim = (text: string): Promise<string> => converter.convert('without-managed-fields', text);
-    const audit = await openAudit(options.audit ?? {}, { clock, log, trim });
+    const audit = await openAudit(options.audit ?? {}, { clock, log, trim, onEvent: () => metrics.auditEvent() });
     const limits = { ...DEFAULT_LIMITS, ...options.limits };
     const flow = flowControlOf(limits, clock, metrics);
     const widths = new Widths();
     const { lookup, authorizer } = registry;
     const reviews = { tokens, bearers, lookup, authorizer, now: () => clock.now() };
     const resources = new ResourceHandler(registry, reviews, converter);
-    const authenticator = new Authenticator(bearers, clientCa);
+    const authenticator = new Authenticator(bearers, clientCa, (seconds) => metrics.certificate(seconds));
     const guard = new ConnectionGuard({
       limits: () => options.connections?.limits ?? apiServerLimits(openFilesLimit()),
       ...(options.connections?.timeouts === undefined ? {} : { timeouts: options.connections.timeouts }),
@@ -181,6 +183,11 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const handler = new Handler({ ...parts, anonymousAuth: auth.anonymousAuth });
     const http2 = { ...DEFAULT_HTTP2, ...options.http2 };
     const app = buildApp({ metrics, registry, pki, clientCa, handler, proxy, guard, clock, http2 });
+    app.server.on('tlsClientError', () => metrics.handshakeFailed());
+    objectMetrics(registry, {
+      registers: metrics.registers,
+      ...(options.etcd === undefined ? { path: options.dbPath } : {}),
+    });
     clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
     const port = await listen(app, address, options.port);
     const advertised = { address: publicAddress, port };
@@ -353,6 +360,7 @@ function buildApp(parts: AppParts) {
       reply.raw.setHeader('Audit-Id', auditId);
       const endWithResponse = (visit: Visit): void => {
         visit.setHeader = (name, value) => reply.raw.setHeader(name, value);
+        visit.onWaited = (ms) => note(reply.raw, { waited: ms / 1000 });
         reply.raw.once('close', () => visit.end(reply.raw.headersSent ? reply.raw.statusCode : undefined));
       };
       const received = await handler.receive(request.raw, endWithResponse, auditId);
@@ -407,6 +415,7 @@ function send({ clock }: AppParts, answer: Reply, request: Request, reply: Respo
   const whole = (): string | Uint8Array => (parts === undefined ? answer.body : Buffer.concat(parts));
   const length =
     parts === undefined ? Buffer.byteLength(answer.body) : parts.reduce((sum, part) => sum + part.length, 0);
+  note(reply.raw, { bytes: length });
   const isLarge = length > COMPRESSED_FROM;
   const headers = {
     'content-type': answer.contentType,
@@ -437,6 +446,7 @@ function bytesOf(body: string | Uint8Array): Uint8Array {
 }
 
 async function sendFailure(parts: AppParts, error: unknown, request: Request, reply: Response): Promise<void> {
+  if (error instanceof OverloadError) note(reply.raw, { terminated: true });
   send(parts, await parts.handler.failure(error, request.raw), request, reply);
 }
 

@@ -51,6 +51,8 @@ export interface AuditParts {
   readonly clock: Clock;
   readonly trim: TrimJson;
   readonly log: (line: string) => void;
+  /** Called with each event. */
+  readonly onEvent?: () => void;
 }
 
 /** The client's id of a request, or a new one. */
@@ -237,5 +239,6 @@ export class RequestAudit {
       annotations: this.#annotations,
     });
     this.#parts.sink.write(line);
+    this.#parts.onEvent?.();
   }
 }

@@ -1,7 +1,6 @@
 // The audit log by its flags: the policy is read, the file is opened.
 
-import type { Clock } from '../../lib/clock.ts';
-import { Audit, type AuditOptions, type TrimJson } from './audit.ts';
+import { Audit, type AuditOptions, type AuditParts } from './audit.ts';
 import { loadPolicy } from './load.ts';
 import { openLogFile, streamSink } from './log-file.ts';
 
@@ -11,7 +10,7 @@ import { openLogFile, streamSink } from './log-file.ts';
  */
 export async function openAudit(
   options: AuditOptions,
-  parts: { readonly clock: Clock; readonly log: (line: string) => void; readonly trim: TrimJson },
+  parts: Omit<AuditParts, 'policy' | 'sink'>,
 ): Promise<Audit | undefined> {
   const { policyFile, logPath, maxSize = 0, maxBackup = 0, maxAge = 0 } = options;
   const policy = policyFile === undefined ? undefined : loadPolicy(policyFile);

@@ -28,19 +28,25 @@ function listOf(value: string | readonly string[] | undefined): readonly string[
 export class Authenticator {
   readonly #tokens: BearerTokens;
   readonly #cas: TrustedCas;
+  readonly #onCertificate: (secondsLeft: number) => void;
   /** A connection's certificate does not change, reading it is not free; that it has not ended is for every request. */
   readonly #byConnection = new WeakMap<TLSSocket, Certified>();
 
-  constructor(tokens: BearerTokens, cas: TrustedCas) {
+  /** `onCertificate` is called with how long the certificate of a request is valid yet, s. */
+  constructor(tokens: BearerTokens, cas: TrustedCas, onCertificate: (secondsLeft: number) => void = () => undefined) {
     this.#tokens = tokens;
     this.#cas = cas;
+    this.#onCertificate = onCertificate;
   }
 
   /** The caller, or undefined for one that shows no credential. `now` is epoch ms. Throws 401 for a bad credential. */
   authenticate(request: HttpRequest, now: EpochMs): Caller | undefined {
     const socket = socketOf(request);
     const certified = socket instanceof TLSSocket ? this.#certificate(socket) : undefined;
-    if (certified?.caller !== undefined && now <= certified.validTo) return certified.caller;
+    if (certified?.caller !== undefined && now <= certified.validTo) {
+      this.#onCertificate((certified.validTo - now) / 1000);
+      return certified.caller;
+    }
     const { authorization } = request.headers;
     if (authorization !== undefined) return this.#bearer(authorization, now);
     if (certified?.shown === true) throw unauthorized();

@@ -31,6 +31,7 @@ import type { AdmittedRequest, Exchange, Reply } from './exchange.ts';
 import type { RequestGate } from './gate.ts';
 import { answerHealth, type HealthCheck, isHealthPath } from './health.ts';
 import { timeoutError, timeoutOf } from './in-flight.ts';
+import { note } from './measure.ts';
 import { type Form, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
 import { indexReply, isServed, PATH_NOT_FOUND } from './paths.ts';
@@ -136,7 +137,7 @@ export class Handler {
       const timeoutMs = longRunning ? undefined : timeoutOf(parsed, requestTimeoutMs);
       if (identity !== undefined || parsed.kind === 'path') {
         const place = visit.enter(identity ?? ANONYMOUS, timeoutMs ?? requestTimeoutMs);
-        if (place !== undefined) await place;
+        if (place !== undefined) await visit.waits(place);
       }
       const caller = this.#authorize(identity, parsed, visit);
       return { parsed, caller, visit, timeoutMs };
@@ -163,7 +164,10 @@ export class Handler {
     }
     const late = Promise.withResolvers<Reply>();
     const left = Math.max(0, timeoutMs - visit.elapsed());
-    const timer = this.#parts.registry.clock.after(left, () => late.resolve(this.failure(timeoutError())));
+    const timer = this.#parts.registry.clock.after(left, () => {
+      note(exchange.response, { terminated: true });
+      late.resolve(this.failure(timeoutError()));
+    });
     // What is being served goes on, and its reply is dropped.
     const reply = await Promise.race([this.#answer(exchange), late.promise]);
     timer.cancel();
@@ -219,7 +223,9 @@ export class Handler {
     report: Pick<HandlerParts, 'onAuthenticated' | 'log'> & { readonly visit?: Visit },
   ): Caller | undefined {
     const { authenticator, registry, anonymousAuth } = this.#parts;
-    const authenticated = authenticator.authenticate(request, registry.clock.now());
+    const authenticated = this.#parts.metrics.authentication(() =>
+      authenticator.authenticate(request, registry.clock.now()),
+    );
     if (authenticated !== undefined) report.onAuthenticated(socketOf(request));
     const anonymous = anonymousAuth === true ? ANONYMOUS : undefined;
     const { visit } = report;
@@ -237,6 +243,7 @@ export class Handler {
     const { authorizer } = this.#parts.registry;
     if (parsed.kind === 'path') {
       const decision = authorizer.authorizePath(caller ?? ANONYMOUS, parsed.verb, parsed.path);
+      this.#parts.metrics.authorization(decision.allowed);
       annotateDecision(visit, decision);
       if (decision.allowed) return caller ?? ANONYMOUS;
       throw caller === undefined ? unauthorized() : pathRefusal(caller, parsed.verb, parsed.path, decision);
@@ -244,6 +251,7 @@ export class Handler {
     if (caller === undefined) throw unauthorized();
     const attributes = attributesOf(parsed);
     const decision = authorizer.authorize(caller, attributes);
+    this.#parts.metrics.authorization(decision.allowed);
     annotateDecision(visit, decision);
     if (!decision.allowed) throw refusal(caller, attributes, decision);
     return caller;
@@ -318,7 +326,7 @@ export class Handler {
       render: { form, includeObject: includeObject(request.query, form) },
       timeoutSeconds: integer(request.query, 'timeoutSeconds'),
       clock: registry.clock,
-      headers: {},
+      headers: row.warning === undefined ? {} : { Warning: warningHeader(row.warning) },
       onEvent: () => this.#parts.metrics.watchEvent(row.group, row.version, row.plural),
     };
     const end = serveWatch(registry, row, exchange.response, options);

@@ -4,7 +4,7 @@
 import { type Clock, elapsedMs } from '../../lib/clock.ts';
 import type { HttpRequest, HttpResponse } from '../../lib/http-message.ts';
 import { StatusError } from '../errors.ts';
-import { type Metrics, type RequestLabels, verbLabel } from '../metrics.ts';
+import { type Metrics, type RequestLabels, type ServedRequest, verbLabel } from '../metrics.ts';
 import type { Registry } from '../registry/registry.ts';
 import { isHealthPath } from './health.ts';
 import { type ApiRequest, parseRequest } from './request.ts';
@@ -68,9 +68,25 @@ export function measure(
   const parsed = parsedOf(method, url);
   if (parsed === undefined) return;
   const labels = labelsOf(parsed, (group, version, plural) => registry.row(group, version, plural) !== undefined);
+  const { group, version, resource } = labels;
+  if (resource !== '' && registry.row(group, version, resource)?.warning !== undefined) {
+    metrics.deprecated(group, version, resource);
+  }
   const began = clock.monotonic();
   const over = metrics.begin(labels, labels.verb === 'WATCH' || LONG.has(labels.subresource));
-  response.once('close', () => over(response.statusCode, elapsedMs(began, clock.monotonic()) / 1000));
+  const notes: Notes = {};
+  known.set(response, notes);
+  response.once('close', () => {
+    over({ code: response.statusCode, seconds: elapsedMs(began, clock.monotonic()) / 1000, ...notes });
+  });
+}
+
+type Notes = { -readonly [Key in 'waited' | 'bytes' | 'terminated']?: ServedRequest[Key] };
+const known = new WeakMap<HttpResponse, Notes>();
+
+/** What those who serve a request know of it, for its figures. */
+export function note(response: HttpResponse, notes: Notes): void {
+  Object.assign(known.get(response) ?? {}, notes);
 }
 
 const LONG = new Set(['attach', 'exec', 'log', 'portforward', 'proxy']);

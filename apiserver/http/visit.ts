@@ -29,6 +29,8 @@ export class Visit {
   #isKnown = false;
   /** Undefined where the policy wants no events. */
   audit: RequestAudit | undefined;
+  /** Called with how long it has waited for its place, ms. */
+  onWaited: (ms: number) => void = () => undefined;
   /** Sets a header of the response. */
   setHeader: (name: string, value: string) => void = () => undefined;
 
@@ -45,6 +47,15 @@ export class Visit {
   /** How long it has taken so far, ms. */
   elapsed(): number {
     return elapsedMs(this.#began, this.#parts.clock.monotonic());
+  }
+
+  async waits(place: Promise<void>): Promise<void> {
+    const began = this.elapsed();
+    try {
+      await place;
+    } finally {
+      this.onWaited(this.elapsed() - began);
+    }
   }
 
   /** It is known who calls; in whose name is not decided yet. */

@@ -112,6 +112,7 @@ export const endpoints = defineKind({
   kind: 'Endpoints',
   plural: 'endpoints',
   singular: 'endpoints',
+  warning: 'v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice',
   shortNames: ['ep'],
   namespaced: true,
   subresources: [],

@@ -6,7 +6,7 @@
 
 import { dirname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Clock, Timer } from '../../lib/clock.ts';
+import { type Clock, elapsedMs, type Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import { Change, type ChangeRecord, type ChangeType, lastState, parseObject } from './change.ts';
@@ -41,6 +41,8 @@ export interface StoreOptions {
   readonly history?: Partial<HistoryLimits>;
   /** Logs one line; nothing by default. */
   readonly log?: (line: string) => void;
+  /** Called after each write with "create", "update" or "delete", the resource, and how long it took, s. */
+  readonly onWrite?: (operation: string, resource: string, seconds: number) => void;
   /** What is stored encrypted; nothing by default. */
   readonly encryption?: Encryption;
 }
@@ -64,6 +66,7 @@ export class Store implements ObjectStore {
   readonly #db: DatabaseSync;
   readonly #clock: Clock;
   readonly #log: (line: string) => void;
+  readonly #onWrite: StoreOptions['onWrite'];
   readonly #history: History;
   /** Absent for a store in memory. */
   readonly #room: Room | undefined;
@@ -84,6 +87,7 @@ export class Store implements ObjectStore {
     this.path = path;
     this.#clock = options.clock;
     this.#log = options.log ?? (() => undefined);
+    this.#onWrite = options.onWrite;
     const { db, notes } = openStoreFile(path);
     this.#db = db;
     this.encryption = options.encryption;
@@ -224,7 +228,8 @@ export class Store implements ObjectStore {
     const type = previous === undefined ? 'ADDED' : 'MODIFIED';
     const { resource, namespace, name } = key;
     const value = this.#values.encode(key, text);
-    this.#write(kind, value.length > bytes ? value.length : bytes, () => {
+    const operation = previous === undefined ? 'create' : 'update';
+    this.#timed(operation, resource, kind, value.length > bytes ? value.length : bytes, () => {
       this.#statements.upsert.run(resource, namespace, name, revision);
       this.#statements.append.run(revision, resource, namespace, name, type, previous?.revision ?? null, value);
     });
@@ -243,7 +248,7 @@ export class Store implements ObjectStore {
   remove(key: ObjectKey, last: KubeObject, previous: StoredObject): StoredObject {
     const revision = this.#revision + 1;
     const { resource, namespace, name } = key;
-    this.#write('remove', 0, () => {
+    this.#timed('delete', resource, 'remove', 0, () => {
       this.#statements.remove.run(resource, namespace, name);
       this.#statements.append.run(revision, resource, namespace, name, 'DELETED', previous.revision, null);
     });
@@ -299,6 +304,12 @@ export class Store implements ObjectStore {
       this.#log(`the API server's store ${this.path} could not be written anew: ${errorMessage(error)}`);
     }
     return false;
+  }
+
+  #timed(operation: string, resource: string, kind: WriteKind, bytes: number, work: () => void): void {
+    const began = this.#clock.monotonic();
+    this.#write(kind, bytes, work);
+    this.#onWrite?.(operation, resource, elapsedMs(began, this.#clock.monotonic()) / 1000);
   }
 
   /** One transaction, where there is room for it. */
