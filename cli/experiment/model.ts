@@ -23,7 +23,7 @@ export interface WorldSpec {
     readonly memory?: string;
     readonly disk?: string;
     readonly pods?: number;
-    /** Addresses of pods that the simulated network has. */
+    /** Addresses of pods that the network has: at most 238 in a lab. */
     readonly addresses?: number;
     /** Images and writable layers have a disk of their own, of this size. */
     readonly imagefs?: string;

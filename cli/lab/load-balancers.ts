@@ -13,9 +13,12 @@ export function loadBalancerRange({ subnet, nodes }: Pick<LabState, 'subnet' | '
   return `${firstThree(planRange(nodes.range).nodes)}.224/27`;
 }
 
-/** The last address of a /24 that a pod may have. */
-export function lastPodAddress(subnet: string): string {
-  return `${firstThree(subnet)}.239`;
+/** How many addresses of a /24 pods may have: the first one is the bridge's. */
+export const POD_ADDRESSES = 238;
+
+/** The last address of a /24 that a pod may have, where pods may have `count` of them. */
+export function lastPodAddress(subnet: string, count = POD_ADDRESSES): string {
+  return `${firstThree(subnet)}.${1 + count}`;
 }
 
 const firstThree = (range: string): string => range.split('.').slice(0, 3).join('.');

@@ -16,11 +16,12 @@ export async function writeMachineFiles(
   paths: LabPaths,
   state: LabState,
   pki: Pki,
-  { kubeletConfiguration = {} }: Pick<LabOptions, 'kubeletConfiguration'>,
+  { kubeletConfiguration = {}, podAddresses }: Pick<LabOptions, 'kubeletConfiguration' | 'podAddresses'>,
 ): Promise<Snapshotter> {
   const forward = await exec('iptables', ['-S', 'FORWARD']);
   const { subnet } = state;
-  const choice = { subnet, rangeEnd: lastPodAddress(subnet), forwardDrops: forwardPolicyDrops(forward.stdout) };
+  const rangeEnd = lastPodAddress(subnet, podAddresses);
+  const choice = { subnet, rangeEnd, forwardDrops: forwardPolicyDrops(forward.stdout) };
   await writeFileAtomic(paths.cni.conflist, renderConflist(paths, choice));
   for (const directory of [paths.cni.shimConfDir, paths.cni.shimBinDir]) await mkdir(directory, { recursive: true });
   const kubelet = {

@@ -48,6 +48,8 @@ export interface LabOptions {
    * `nodelet csi-driver`. Default: none.
    */
   readonly csi?: boolean | readonly string[];
+  /** How many addresses pods can have, of a lab whose one node is the machine. Default: what a /24 has for them. */
+  readonly podAddresses?: number;
   /** How Services are forwarded; absent: they are not. Another proxy of the machine's keeps its place, and this lab goes without. */
   readonly proxy?: 'iptables' | 'nftables';
   /** More flags for `nodelet proxy`. */

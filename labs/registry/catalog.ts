@@ -8,10 +8,13 @@ import type { Content } from './content.ts';
 import { type DerivedImage, deriveImage } from './derived.ts';
 import { DOCKER_HUB, type ImageReference, isDigest, parseFullName, repositoryKind, SPECIAL } from './names.ts';
 import { paddingLayer } from './padding.ts';
+import { TIMED_TAGS, timedPullMs } from './timed.ts';
 
 /** More images to be pulled, since a runtime fetches one only once. */
 const LIMITED_TAGS = ['1', '2', '3', '4', '5', '6', '7', '8', '9'];
 const LIBRARY = 'library/';
+/** What images that take a time to be pulled are made of, under a name that every registry has. */
+const TIMED_BASE = 'slow/busybox';
 
 /** An image that the lab can have. */
 export interface LabImageSource {
@@ -88,9 +91,11 @@ export class Catalog {
 
   /** Undefined where there is none of that name. */
   async find(host: string, name: string): Promise<Repository | undefined> {
-    const found = (await this.#repositories(host)).get(name);
+    const isTimed = host === DOCKER_HUB && timedPullMs(name) !== undefined;
+    const found = (await this.#repositories(host)).get(isTimed ? TIMED_BASE : name);
     if (found === undefined) return undefined;
-    const { image, tags } = found;
+    const { image } = found;
+    const tags = isTimed ? TIMED_TAGS : found.tags;
     return {
       name,
       tags,
@@ -121,6 +126,10 @@ export class Catalog {
   /** Config and layers of all tags of a repository are the same. */
   async #tagged(source: LabImageSource, name: string, tag: string): Promise<DerivedImage> {
     const image = await this.#archived(source);
+    const takesMs = timedPullMs(name);
+    // A layer of its own: a runtime fetches one that it has from another image no more.
+    if (takesMs !== undefined)
+      return deriveImage(image, `${name}:${tag}`, { ...(await paddingLayer(1, name)), takesMs });
     const kind = repositoryKind(name);
     if (kind === 'public') return image;
     return deriveImage(image, `${name}:${tag}`, kind === 'slow' ? await this.#paddingLayer() : undefined);

@@ -8,6 +8,8 @@ export interface Content {
   readonly mediaType: string;
   readonly digest: string;
   readonly size: number;
+  /** How long it takes to be given out whole, ms; absent: as fast as it goes. */
+  readonly takesMs?: number;
   read(range: ByteRange): AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 }
 

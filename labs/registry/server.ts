@@ -203,7 +203,7 @@ export class RegistryServer {
 
   async #send({ request, response, gone }: Exchange, content: Content, slowly: boolean): Promise<void> {
     const { clock, slowBytesPerSecond } = this.#options;
-    const { mediaType, digest, size } = content;
+    const { mediaType, digest, size, takesMs } = content;
     const range = parseRange(request.headers.range, size);
     if (range.kind === 'unsatisfiable') {
       response.setHeader('content-range', `bytes */${size}`);
@@ -219,7 +219,8 @@ export class RegistryServer {
     });
     if (request.method === 'HEAD') return end(response);
     const bytes = content.read(part);
-    const stream = slowly ? paced(bytes, slowBytesPerSecond, clock, gone) : bytes;
+    const rate = takesMs === undefined ? slowBytesPerSecond : (size * 1000) / takesMs;
+    const stream = slowly || takesMs !== undefined ? paced(bytes, rate, clock, gone) : bytes;
     await pipeline(Readable.from(stream, { objectMode: false, highWaterMark: 64 * 1024 }), response);
   }
 

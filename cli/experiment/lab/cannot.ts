@@ -1,6 +1,8 @@
 // What of an experiment a lab cannot do, by name, before anything is started: a step without effect would make the result
 // wrong. Pure.
 
+import { timedPullMs } from '../../../labs/registry/timed.ts';
+import { POD_ADDRESSES } from '../../lab/load-balancers.ts';
 import type { Manifest, ProcessName, WorldSpec } from '../model.ts';
 import { processProblems } from '../processes.ts';
 import type { WorldStep } from '../world.ts';
@@ -25,8 +27,8 @@ function worldProblems(spec: WorldSpec): string[] {
   const { cpu, memory, disk, addresses, imagefs } = spec.capacity ?? {};
   if (imagefs !== undefined)
     problems.push("world.capacity.imagefs: a lab's images are where this machine has them: use --on sim");
-  if (addresses !== undefined)
-    problems.push('world.capacity.addresses: a lab has the range of its own chain: use --on sim');
+  if (addresses !== undefined && addresses > POD_ADDRESSES)
+    problems.push(`world.capacity.addresses: a lab has ${POD_ADDRESSES} at most, not ${addresses}: use --on sim`);
   for (const [name, value] of [
     ['cpu', cpu],
     ['memory', memory],
@@ -44,22 +46,28 @@ function worldProblems(spec: WorldSpec): string[] {
   return problems;
 }
 
+/** Images that take a known time to be pulled are in a lab's registry too; "sim/pull-20s-one:1" without its tag is a repository. */
+export function timedImages({ spec }: Manifest): readonly string[] {
+  return simImages(spec).filter((image) => timedPullMs(image.replace(/:[^/]*$/, '')) !== undefined);
+}
+
+function simImages(spec: unknown): readonly string[] {
+  return JSON.stringify(spec ?? {}).match(/(?<="image":")sim\/[^"]+/g) ?? [];
+}
+
 /** Images that the simulator makes up: their pull would fail for ever. Others may come from a registry. */
-function imageProblems({ kind, metadata, spec }: Manifest): string[] {
-  const images = JSON.stringify(spec ?? {}).match(/(?<="image":")sim\/[^"]+/g) ?? [];
-  return images.map((image) => `${kind} ${metadata.name}: ${image} is an image of the simulator alone: use --on sim`);
+function imageProblems(manifest: Manifest): string[] {
+  const { kind, metadata, spec } = manifest;
+  const timed = timedImages(manifest);
+  return simImages(spec)
+    .filter((image) => !timed.includes(image))
+    .map((image) => `${kind} ${metadata.name}: ${image} is an image of the simulator alone: use --on sim`);
 }
 
 function stepProblem(step: WorldStep, spec: WorldSpec, agent: LabAgent): readonly string[] {
   if ('clock' in step) return ["clock: a lab does not change this machine's clock: use --on sim"];
   if ('apply' in step) return step.apply.flatMap(imageProblems);
   if ('shutdown' in step) return ['shutdown: a lab does not shut this machine down: use --on sim'];
-  if ('cut' in step || 'heal' in step) {
-    const { from } = 'cut' in step ? step.cut : step.heal;
-    return from === 'registry'
-      ? ["cut from registry: a lab's images are on its node, and nothing is pulled: use --on sim"]
-      : [];
-  }
   if ('fault' in step) {
     const { on, rules } = step.fault;
     if (on === 'csi' && spec.csi !== true) return ['fault on csi: the world has no CSI driver: set world.csi'];

@@ -8,9 +8,10 @@ import { resourcePath } from '../../../client/paths.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { UserError } from '../../../lib/errors.ts';
 import { poll } from '../../../lib/retry.ts';
-import type { WorldSpec } from '../model.ts';
+import type { Manifest, WorldSpec } from '../model.ts';
 import { isStaticPod } from '../static-pods.ts';
 import type { WorldStep } from '../world.ts';
+import { timedImages } from './cannot.ts';
 import type { ContainerWatch } from './containers.ts';
 import { cniWrapper } from './faults.ts';
 import type { LabAgent } from './lab-agent.ts';
@@ -27,6 +28,8 @@ export interface Needs {
   readonly cniFaults: boolean;
   readonly csiFaults: boolean;
   readonly staticPods: boolean;
+  /** The lab's own registry: images that take a time to be pulled, or a registry that goes away. */
+  readonly registry: boolean;
 }
 
 /** Pure. */
@@ -43,8 +46,11 @@ export function needsOf(steps: readonly WorldStep[], agent: LabAgent): Needs {
     cniFaults: faults.has('cni'),
     csiFaults: faults.has('csi'),
     staticPods: steps.some((step) => 'apply' in step && step.apply.some(isStaticPod)),
+    registry: cuts.has('registry') || steps.some((step) => 'apply' in step && step.apply.some(isTimed)),
   };
 }
+
+const isTimed = (manifest: Manifest): boolean => timedImages(manifest).length > 0;
 
 /** A wrapper under the name of each plugin, and the plugins themselves in `real`. Returns the directory. */
 export async function makeCniWrappers(directory: string, binDir: string): Promise<string> {

@@ -140,8 +140,14 @@ export class LabSteps {
       return lab.halt(name);
     }
     if ('start' in step) return lab.resume(processOf(step.start.process));
-    if ('cut' in step) return this.#link(step.cut.from, (link) => link.cut());
-    if ('heal' in step) return this.#link(step.heal.from, (link) => link.heal());
+    if ('cut' in step) {
+      const { from } = step.cut;
+      return from === 'registry' ? this.#parts.lab.halt(from) : this.#link(from, (link) => link.cut());
+    }
+    if ('heal' in step) {
+      const { from } = step.heal;
+      return from === 'registry' ? this.#parts.lab.resume(from) : this.#link(from, (link) => link.heal());
+    }
     if ('fault' in step) return this.#fault(step.fault.on, step.fault.rules);
     if ('use' in step) return this.#use(step.use);
     throw new UserError('a lab cannot do this');
@@ -240,8 +246,8 @@ export class LabSteps {
     }
   }
 
-  async #link(from: 'apiserver' | 'runtime' | 'registry', act: (link: Link) => void): Promise<void> {
-    const link = from === 'registry' ? undefined : this.#parts.links[from];
+  async #link(from: 'apiserver' | 'runtime', act: (link: Link) => void): Promise<void> {
+    const link = this.#parts.links[from];
     if (link === undefined) throw new UserError(`nothing is between the agent and the ${from}`);
     act(link);
   }

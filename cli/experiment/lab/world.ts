@@ -138,8 +138,9 @@ class LabWorld implements World {
   }
 
   #sharedCannot(spec: WorldSpec): readonly string[] {
+    const there = this.#options.lab?.state.registry?.own === undefined ? [] : ['registry'];
     const between = Object.entries(needsOf(this.#steps, this.#agent)).flatMap(([name, needed]) =>
-      needed ? [name] : [],
+      needed && !there.includes(name) ? [name] : [],
     );
     const configured = Object.keys(spec).filter((key) => key !== 'images' && key !== 'nodes');
     return [...between, ...configured].map((what) => `${what}: needs a lab of the experiment's own`);
@@ -175,7 +176,7 @@ class LabWorld implements World {
     const foreign = this.#agent.kind === 'foreign';
     const { cniDirectory, runtimeSocket, apiserver, csiFaultFile, staticPodDirectory } = between;
     const endpoint = runtimeSocket === undefined ? {} : { containerRuntimeEndpoint: `unix://${runtimeSocket}` };
-    const pods = spec.capacity?.pods;
+    const { pods, addresses } = spec.capacity ?? {};
     const places = {
       certDir: join(between.directory, 'certificates'),
       ...(cniDirectory === undefined ? {} : { cniBinDir: cniDirectory }),
@@ -196,6 +197,8 @@ class LabWorld implements World {
       agentProgram: programOf(this.#agent, places),
       ...(apiserver === undefined ? {} : { agentServer: apiserver.server }),
       ...(spec.csi === true ? { csi: csiFlags } : {}),
+      ...(addresses === undefined ? {} : { podAddresses: addresses }),
+      registry: needsOf(this.#steps, this.#agent).registry,
       say: this.#options.say,
       signal,
       clock: this.#clock,

@@ -318,6 +318,10 @@ describe('in a lab of its own', { concurrent: true }, () => {
     await rm(folder, { recursive: true });
   });
 
+  test('image-pull-serial: images that take a time come from the lab’s registry', async () => {
+    expectPassed(await run(await loadExperiment(join(LIBRARY, 'image-pull-serial.yaml')), { seconds: 2 }));
+  });
+
   test('faults of CNI and CRI, the agent killed in a start, and both its connections cut', async () => {
     expectPassed(await run(await parseExperiment(BETWEEN, 'between.yaml'), {}));
   });

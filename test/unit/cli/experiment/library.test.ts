@@ -78,7 +78,7 @@ test.each(NAMES)('%s is called by its file and points editors to the schema', as
   );
 });
 
-/** What a lab needs where it cannot do the default: it pulls no image, and has the runtime that is installed. */
+/** Other values than the default for a lab. */
 const LAB_VALUES: Readonly<Record<string, ParameterValues>> = {
   'agent-killed': { image: 'busybox:stable' },
   'delete-while-starting': { image: 'busybox:stable', call: 'CreateContainer' },
@@ -112,7 +112,7 @@ test.each<[string, string, string]>([
   ['restart-policy', '[0s, 10s, 20s, 40s]', '[0s, 10s, 30s, 40s]'],
   ['grace-period', 'max([$(grace) * 1s, 2s])', 'max([$(grace) * 2s, 2s])'],
   ['liveness-threshold', '$(threshold) * $(period) * 1s + 1s + 1500ms', '($(threshold) - 1) * $(period) * 1s'],
-  ['image-pull-serial', '[20s, 40s]', '[20s, 20s]'],
+  ['image-pull-serial', '$(seconds) * 2s], 2s)', '$(seconds) * 1s], 2s)'],
   ['lease', '* 1s / 4', '* 1s / 2'],
   ['sidecar-order', "that: 'end_gap > 0s'", "that: 'end_gap < 0s'"],
   ['host-port-conflict', '"NodePorts"', '"OutOfcpu"'],

@@ -44,6 +44,7 @@ describe('a lab refuses by name', () => {
     ['memory', { capacity: { memory: '1Gi' } }, 'systemReserved'],
     ['a disk', { capacity: { disk: '1Gi' } }, 'world.capacity.disk'],
     ['a disk for images', { capacity: { imagefs: '1Gi' } }, 'world.capacity.imagefs'],
+    ['more addresses than it has', { capacity: { addresses: 239 } }, '238 at most'],
     ['static pods', { kubelet: { staticPodPath: '/x' } }, 'staticPodPath'],
   ];
   test.each(worlds)('a world with %s', (_, spec, words) => {
@@ -53,8 +54,6 @@ describe('a lab refuses by name', () => {
   const steps: readonly (readonly [string, WorldStep, string])[] = [
     ['another time', { clock: { add: '1h' } }, 'clock'],
     ['a shutdown', { shutdown: {} }, 'shutdown'],
-    ['a registry that is cut off', { cut: { from: 'registry' } }, 'registry'],
-    ['a registry that is back', { heal: { from: 'registry' } }, 'registry'],
     ['faults of the API', { fault: { on: 'api', rules: [rule('fail')] } }, 'cut: {from: apiserver}'],
     ['faults of DNS', { fault: { on: 'dns', rules: [rule('fail')] } }, 'no cluster DNS'],
     ['faults of CSI without a driver', { fault: { on: 'csi', rules: [rule('fail')] } }, 'set world.csi'],
@@ -82,11 +81,14 @@ describe('a lab refuses by name', () => {
     expect(faultProblem('csi', rule('fail', { pod: 'a' }))).toContain('does not know the pod');
   });
 
-  test('an image that the simulator makes up', () => {
+  test('an image that the simulator makes up, but for those that the registry has too', () => {
     const pod = (image: string): WorldStep => ({
       apply: [{ kind: 'Pod', metadata: { name: 'web' }, spec: { containers: [{ name: 'web', image }] } }],
     });
-    expect(labCannot({}, [pod('sim/pull-1s:1')], NODELET)).toEqual([expect.stringContaining('sim/pull-1s:1')]);
+    expect(labCannot({}, [pod('sim/size-2g:1')], NODELET)).toEqual([expect.stringContaining('sim/size-2g:1')]);
+    expect(labCannot({}, [pod('sim/pull-1s:1')], NODELET)).toEqual([]);
+    expect(needsOf([pod('sim/pull-1s:1')], NODELET).registry).toBe(true);
+    expect(needsOf([pod('busybox:stable')], NODELET).registry).toBe(false);
     expect(labCannot({}, [pod('busybox:stable')], NODELET)).toEqual([]);
   });
 
@@ -95,7 +97,7 @@ describe('a lab refuses by name', () => {
       csi: true,
       nodes: 1,
       images: ['docker.io/library/nginx:stable', 'busybox:stable'],
-      capacity: { pods: 20 },
+      capacity: { pods: 20, addresses: 5 },
       kubelet: { maxPods: 5 },
     };
     const doable: readonly WorldStep[] = [
@@ -108,6 +110,8 @@ describe('a lab refuses by name', () => {
       { start: { process: 'agent' } },
       { cut: { from: 'apiserver' } },
       { heal: { from: 'runtime' } },
+      { cut: { from: 'registry' } },
+      { heal: { from: 'registry' } },
       { fault: { on: 'cri', rules: [rule('duplicate')] } },
       { fault: { on: 'csi', rules: [rule('hang')] } },
       { use: { memory: '10Mi', pod: 'a' } },
