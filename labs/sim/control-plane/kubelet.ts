@@ -11,6 +11,8 @@ import type { SimControlPlaneServer } from './server.ts';
 
 const LEASE_MS = 15_000;
 const STATUS_MS = 180_000;
+/** How often the kubelet compares its node's status with what the server has (nodeStatusUpdateFrequency). */
+const COMPARE_MS = 10_000;
 export const NODE_CPUS = 8;
 
 export interface KubeletWitness {
@@ -78,6 +80,7 @@ export class SimKubelet {
     await this.#send('POST', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases', { metadata, spec });
     this.#every(LEASE_MS, () => this.#renew());
     this.#every(STATUS_MS, () => this.#report());
+    this.#every(COMPARE_MS, () => this.#compare());
   }
 
   /** The power fails, or the network: with `processes` what runs goes on running. */
@@ -276,6 +279,14 @@ export class SimKubelet {
 
   async #report(): Promise<void> {
     await this.#send('PATCH', `/api/v1/nodes/${this.name}/status`, { status: { conditions: [this.#ready()] } });
+  }
+
+  /** Someone may have taken it for lost, a control plane that stood still for one. */
+  async #compare(): Promise<void> {
+    const nodes = this.#parts.server.objects('/nodes') as readonly Node[];
+    const node = nodes.find(({ metadata }) => metadata.name === this.name);
+    const isReady = node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True');
+    if (isReady === false) await this.#report();
   }
 
   #ready(): NonNullable<NonNullable<Node['status']>['conditions']>[number] {
