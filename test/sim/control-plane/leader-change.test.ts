@@ -2,7 +2,7 @@
 
 import { afterEach, expect, it, vi } from 'vitest';
 import { Informers } from '../../../controlplane/informers.ts';
-import { leaderIsStoppedAtWork, leaderLeavesAfterCount, REPLICAS } from './leader-change.ts';
+import { leaderIsStoppedAtWork, leaderLeavesAfterCount, leaderStandsStillAtWork, REPLICAS } from './leader-change.ts';
 
 const LEADERS = ['plane-1', 'plane-2'];
 
@@ -22,4 +22,12 @@ it('is found: a new leader trusts the cache of its wait', async () => {
 
 it('a leader that is stopped keeps its lease until its work has ended', async () => {
   expect(await leaderIsStoppedAtWork()).toEqual({ broken: [], by: { 'plane-1': REPLICAS }, leaders: LEADERS });
+});
+
+it('a leader that stood still goes on for a moment when it wakes, and what it made too many is removed', async () => {
+  const { broken, by, leaders } = await leaderStandsStillAtWork();
+  expect({ broken, leaders }).toEqual({ broken: [], leaders: LEADERS });
+  const [before = 0, after = 0] = LEADERS.map((leader) => by[leader]);
+  expect(before).toBeGreaterThan(1);
+  expect(before + after).toBeGreaterThan(REPLICAS);
 });

@@ -17,8 +17,12 @@ const LAG_MS = 300_000;
 /** Longer than an event takes that is not late. */
 const EVENT_MS = 20;
 const COMPLETIONS = 3;
+/** Longer than a lease is valid without being renewed. */
+const STILL_MS = 25_000;
 /** Less than what a lease is given up within. */
 const SLOW_MS = 1900;
+/** The longest that it may take until all is as it should be. */
+const REST_MS = 120_000;
 /** Six batches: 1, 2, 4, 8, 16, 9. */
 export const REPLICAS = 40;
 
@@ -67,6 +71,25 @@ async function makeReplicaSet(world: ControlPlaneWorld): Promise<void> {
       template: { metadata: { labels }, spec: { containers: [{ name: 'main', image: 'image' }] } },
     },
   });
+}
+
+/** By process: how many pods it has made from now on. */
+function countPods(world: ControlPlaneWorld): Readonly<Record<string, number>> {
+  const by: Record<string, number> = {};
+  world.follow(({ type, resource, actor }) => {
+    if (type === 'ADDED' && resource === '/pods') by[actor] = (by[actor] ?? 0) + 1;
+  });
+  return by;
+}
+
+/** Lets time pass until all is as it should be. */
+async function comesToRest(world: ControlPlaneWorld): Promise<void> {
+  const { clock } = world;
+  const end = clock.monotonic() + REST_MS;
+  for (let wrong = differences(world); wrong.length > 0; wrong = differences(world)) {
+    if (clock.monotonic() > end) throw new Error(`${REST_MS} ms later: ${wrong.join('; ')}`);
+    await clock.advance(1000);
+  }
 }
 
 const identityOf = (process: ControlPlaneProcess | undefined): string => process?.identity ?? 'none';
@@ -127,17 +150,35 @@ export function leaderLeavesAfterCount(): Promise<LeaderChange> {
 export function leaderIsStoppedAtWork(): Promise<PodsMade> {
   return withLeader(async (world, leader) => {
     const { clock, rules } = world;
-    const by: Record<string, number> = {};
-    world.follow(({ type, resource, actor }) => {
-      if (type === 'ADDED' && resource === '/pods') by[actor] = (by[actor] ?? 0) + 1;
-    });
+    const by = countPods(world);
     leader.slowRequests(SLOW_MS);
     await makeReplicaSet(world);
     await clock.until(() => Object.keys(by).length > 0);
     leader.stop();
     await clock.until(() => leaderOf(world) !== undefined && leaderOf(world) !== leader);
     const next = leaderOf(world);
-    await clock.until(() => !leader.isRunning && differences(world).length === 0);
+    await clock.until(() => !leader.isRunning);
+    await comesToRest(world);
     return { broken: [...rules.broken], by, leaders: [identityOf(leader), identityOf(next)] };
+  });
+}
+
+/**
+ * The leader stands still while it makes the pods of a replica set, until the other leads and has made the rest, and goes on where it
+ * was when it wakes: two lead for a moment. Runs until the one before has ended and all is as it should be.
+ */
+export function leaderStandsStillAtWork(): Promise<PodsMade> {
+  return withLeader(async (world, leader, other) => {
+    const { clock, rules } = world;
+    const by = countPods(world);
+    leader.slowRequests(SLOW_MS);
+    await makeReplicaSet(world);
+    await clock.until(() => Object.keys(by).length > 0);
+    world.weather.bad(2 * STILL_MS);
+    leader.pause(STILL_MS);
+    await clock.until(() => leaderOf(world) === other);
+    await clock.until(() => !leader.isRunning);
+    await comesToRest(world);
+    return { broken: [...rules.broken], by, leaders: [identityOf(leader), identityOf(leaderOf(world))] };
   });
 }
