@@ -22,6 +22,7 @@ import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { ReplicationControllerController } from './controllers/replicationcontroller/replicationcontroller.ts';
 import { ResourceQuotaController } from './controllers/resourcequota/resourcequota.ts';
 import { ServiceLbController } from './controllers/service-lb/service-lb.ts';
+import { ServiceAccountTokenController } from './controllers/serviceaccount-token/serviceaccount-token.ts';
 import { StatefulSetController } from './controllers/statefulset/statefulset.ts';
 import { TtlController } from './controllers/ttl/ttl.ts';
 import { TtlAfterFinishedController } from './controllers/ttl-after-finished/ttl-after-finished.ts';
@@ -42,6 +43,8 @@ import { VolumeProtection } from './volume-protection/protection.ts';
 export interface ControllerSettings {
   /** CA to publish as kube-root-ca.crt, PEM; undefined where the controllers' kubeconfig names none. */
   readonly rootCa: string | undefined;
+  /** PEM of the key that signs tokens in Secrets; without it none is filled. */
+  readonly serviceAccountKey?: string;
   /** What certificate requests are signed with; without it none is. */
   readonly signing?: SigningAuthority;
   /** Without it nodes get no podCIDRs. */
@@ -80,6 +83,11 @@ export const CONTROLLERS: readonly ControllerRow[] = [
     'serviceaccount-controller',
     'serviceaccount-controller',
     (context, informers) => new ServiceAccountController(context, informers),
+  ),
+  row('serviceaccount-token-controller', 'serviceaccount-token-controller', (context, informers, settings) =>
+    settings.serviceAccountKey === undefined
+      ? undefined
+      : new ServiceAccountTokenController(context, informers, settings.serviceAccountKey, settings.rootCa),
   ),
   row('root-ca-certificate-publisher-controller', 'root-ca-certificate-publisher', (context, informers, { rootCa }) =>
     rootCa === undefined ? undefined : new RootCaPublisher(context, informers, rootCa),

@@ -2,11 +2,22 @@ import type { Namespace as CoreNamespace, ServiceAccount as CoreServiceAccount }
 import { type Query, resourcePath } from '../client/paths.ts';
 import { type ListWatcher, Reflector, type ReflectorOptions } from '../client/reflector.ts';
 import type { Identified, ReadableStore } from '../client/store.ts';
-import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service, Stored } from '../client/types.ts';
+import type {
+  ConfigMap,
+  EndpointSlice,
+  Endpoints,
+  Lease,
+  Node,
+  Pod,
+  Secret,
+  Service,
+  Stored,
+} from '../client/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import type { ClusterRole } from './controllers/clusterrole-aggregation/aggregate.ts';
 import type { ResourceQuota } from './controllers/resourcequota/status.ts';
+import { TOKEN_TYPE } from './controllers/serviceaccount-token/secret.ts';
 import type {
   CertificateSigningRequest,
   ControllerRevision,
@@ -63,8 +74,9 @@ export class Informers {
   readonly pods: ReadableStore<Pod>;
   readonly nodes: ReadableStore<Node>;
   readonly namespaces: ReadableStore<Namespace>;
-  /** Only those called "default". */
-  readonly defaultServiceAccounts: ReadableStore<ServiceAccount>;
+  readonly serviceAccounts: ReadableStore<ServiceAccount>;
+  /** Only those of type kubernetes.io/service-account-token. */
+  readonly tokenSecrets: ReadableStore<Secret>;
   /** Only those called "kube-root-ca.crt". */
   readonly rootCaConfigMaps: ReadableStore<ConfigMap>;
   /** Of namespace kube-node-lease. */
@@ -111,11 +123,9 @@ export class Informers {
     this.pods = informer<Pod>('pods', resourcePath('v1', 'pods'));
     this.nodes = informer<Node>('nodes', resourcePath('v1', 'nodes'));
     this.namespaces = informer<Namespace>('namespaces', resourcePath('v1', 'namespaces'));
-    this.defaultServiceAccounts = informer<ServiceAccount>(
-      'serviceaccounts',
-      resourcePath('v1', 'serviceaccounts'),
-      named('default'),
-    );
+    this.serviceAccounts = informer('serviceaccounts', resourcePath('v1', 'serviceaccounts'));
+    const tokens = { fieldSelector: `type=${TOKEN_TYPE}` };
+    this.tokenSecrets = informer('token secrets', resourcePath('v1', 'secrets'), tokens);
     this.rootCaConfigMaps = informer<ConfigMap>(
       'configmaps',
       resourcePath('v1', 'configmaps'),

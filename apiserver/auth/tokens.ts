@@ -1,8 +1,10 @@
 // Service account tokens: JWTs with the claims of the real ones, signed with the lab's key. Signing and checking are
 // pure but for the key; a lookup returns whether the bound objects still exist.
 
-import { createHash, createPrivateKey, createPublicKey, type KeyObject, randomUUID, sign, verify } from 'node:crypto';
+import { createPrivateKey, createPublicKey, type KeyObject, randomUUID, verify } from 'node:crypto';
 import { type EpochMs, elapsedMs, epochMs } from '../../lib/clock.ts';
+import { algorithmOf, keyIdOf, signToken } from '../../lib/jwt.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
@@ -10,6 +12,9 @@ import type { Caller } from '../registry/registry.ts';
 
 /** Of a server without --service-account-issuer. */
 export const ISSUER = 'https://kubernetes.default.svc.cluster.local';
+
+/** Of tokens that kube-controller-manager puts into Secrets: they have no end, and are good as long as their Secret has them. */
+const SECRET_ISSUER = 'kubernetes/serviceaccount';
 
 export interface BoundObject {
   readonly kind: 'Pod' | 'Secret' | 'Node';
@@ -33,8 +38,6 @@ export class TokenError extends Error {
   override name = 'TokenError';
 }
 
-const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-
 function decodePart(part: string): JsonObject {
   try {
     const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString('utf8'));
@@ -45,10 +48,6 @@ function decodePart(part: string): JsonObject {
   throw new TokenError('not a JSON Web Token');
 }
 
-function algorithmOf(key: KeyObject): 'ES256' | 'RS256' {
-  return key.asymmetricKeyType === 'ec' ? 'ES256' : 'RS256';
-}
-
 export interface TokenSettings {
   /** The first issues, all are accepted. Default: ISSUER. */
   readonly issuers?: readonly string[] | undefined;
@@ -56,11 +55,6 @@ export interface TokenSettings {
   readonly audiences?: readonly string[] | undefined;
   /** PEMs of more keys whose tokens are accepted. */
   readonly publicKeys?: readonly string[] | undefined;
-}
-
-function keyIdOf(key: KeyObject): string {
-  const der = key.export({ type: 'spki', format: 'der' });
-  return createHash('sha256').update(new Uint8Array(der)).digest('base64url');
 }
 
 export class ServiceAccountTokens {
@@ -126,10 +120,7 @@ export class ServiceAccountTokens {
       nbf: issued,
       sub: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
     };
-    const head = { alg: algorithmOf(this.#private), kid: this.#keyId };
-    const signed = `${encode(head)}.${encode(claims)}`;
-    const signature = sign('sha256', Buffer.from(signed), { key: this.#private, dsaEncoding: 'ieee-p1363' });
-    return { token: `${signed}.${signature.toString('base64url')}`, expiresAt: epochMs(expires * 1000) };
+    return { token: signToken(this.#private, this.#keyId, claims), expiresAt: epochMs(expires * 1000) };
   }
 
   /**
@@ -155,6 +146,12 @@ export class ServiceAccountTokens {
     const claims = decodePart(body);
     const seconds = now / 1000;
     const { iss } = claims;
+    if (iss === SECRET_ISSUER) {
+      // Such a token names no audience: it is for the API server.
+      const own = audiences.filter((audience) => this.audiences.includes(audience));
+      if (own.length === 0) throw new TokenError(`the token is for ${this.audiences.join(', ')}`);
+      return { caller: secretCaller(claims, token, lookup, now), audiences: own };
+    }
     if (typeof iss !== 'string' || !this.#issuers.includes(iss)) throw new TokenError('another issuer');
     if (typeof claims['exp'] !== 'number' || claims['exp'] <= seconds) throw new TokenError('the token has expired');
     if (typeof claims['nbf'] === 'number' && claims['nbf'] > seconds + 60) throw new TokenError('not valid yet');
@@ -221,10 +218,36 @@ function callerOf(claims: JsonObject, lookup: ObjectLookup, now: EpochMs): Calle
     extra['authentication.kubernetes.io/pod-name'] = [pod.name];
     extra['authentication.kubernetes.io/pod-uid'] = [pod.uid];
   }
-  return {
-    name: `system:serviceaccount:${namespace}:${account.name}`,
-    uid: account.uid,
-    groups: [...accountGroups(namespace), 'system:authenticated'],
-    extra,
+  return accountCaller(namespace, account, extra);
+}
+
+function accountCaller(
+  namespace: string,
+  { name, uid }: { readonly name: string; readonly uid: string },
+  extra: Readonly<Record<string, readonly string[]>>,
+): Caller {
+  const groups = [...accountGroups(namespace), 'system:authenticated'];
+  return { name: `system:serviceaccount:${namespace}:${name}`, uid, groups, extra };
+}
+
+/** Of a token in a Secret, which has to be there, with this token in it. */
+function secretCaller(claims: JsonObject, token: string, lookup: ObjectLookup, now: EpochMs): Caller {
+  const claim = (name: string): string => {
+    const value = getOwn(claims, `kubernetes.io/serviceaccount/${name}`);
+    if (typeof value !== 'string' || value === '') throw new TokenError(`no ${name} in the token`);
+    return value;
   };
+  const namespace = claim('namespace');
+  const account = { name: claim('service-account.name'), uid: claim('service-account.uid') };
+  if (claims['sub'] !== `system:serviceaccount:${namespace}:${account.name}`) throw new TokenError('another subject');
+  const secret = lookup.get('', 'secrets', namespace, claim('secret.name'));
+  if (secret === undefined || secret.metadata.deletionTimestamp !== undefined) {
+    throw new TokenError(`secret ${namespace}/${claim('secret.name')} is gone`);
+  }
+  const kept = isObject(secret['data']) ? getOwn(secret['data'], 'token') : undefined;
+  if (typeof kept !== 'string' || Buffer.from(kept, 'base64').toString() !== token) {
+    throw new TokenError('the secret has another token');
+  }
+  requireAlive(lookup, now)('serviceaccounts', namespace, account);
+  return accountCaller(namespace, account, {});
 }

@@ -1,7 +1,7 @@
 // `nodelet controlplane`: the scheduler and the controllers in one process. Hidden: `nodelet up` starts it, and a real
 // cluster has its own.
 
-import { randomUUID } from 'node:crypto';
+import { createPrivateKey, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
@@ -39,6 +39,7 @@ interface Flags extends ControllerFlags {
   readonly clusterSigningCertFile?: string;
   readonly clusterSigningKeyFile?: string;
   readonly clusterSigningDuration: number;
+  readonly serviceAccountPrivateKeyFile?: string;
   readonly csiEndpoint: readonly DriverEndpoint[];
 }
 
@@ -86,6 +87,18 @@ async function signingAuthority(flags: Flags): Promise<Pick<ControlPlaneOptions,
     return { signing: { cert, key, durationMs: clusterSigningDuration } };
   } catch (error) {
     throw new UserError(`the CA for certificate requests: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+/** Throws UserError for a file that cannot be read or is no private key. */
+async function serviceAccountKey({ serviceAccountPrivateKeyFile: path }: Flags) {
+  if (path === undefined) return {};
+  try {
+    const key = await readFile(path, 'utf8');
+    createPrivateKey(key);
+    return { serviceAccountKey: key };
+  } catch (error) {
+    throw new UserError(`--service-account-private-key-file ${path}: ${errorMessage(error)}`, { cause: error });
   }
 }
 
@@ -172,6 +185,10 @@ export function controlplaneCommand(): Command {
       YEAR_MS,
     )
     .option(
+      '--service-account-private-key-file <file>',
+      'key that signs the tokens in Secrets of service accounts; without it they get none',
+    )
+    .option(
       '--csi-endpoint <name=unix://path>',
       'a CSI driver to make, attach, grow and delete volumes with; repeatable',
       (text: string, before: readonly DriverEndpoint[]) => [...before, csiEndpoint(text)],
@@ -192,6 +209,7 @@ export function controlplaneCommand(): Command {
         controllers: controllerNames(flags.controllers),
         controllerSettings: {
           ...controllerSettings(flags),
+          ...(await serviceAccountKey(flags)),
           ...(flags.loadBalancerRange === undefined ? {} : { loadBalancerRange: flags.loadBalancerRange }),
           autoscaler: {
             ...AUTOSCALER_DEFAULTS,

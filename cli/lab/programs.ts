@@ -60,6 +60,7 @@ export function controlplaneProgram(
     ...['--load-balancer-range', loadBalancerRange(state)],
     ...['--cluster-signing-cert-file', join(paths.pkiDir, 'ca.crt')],
     ...['--cluster-signing-key-file', join(paths.pkiDir, 'ca.key')],
+    ...['--service-account-private-key-file', join(paths.pkiDir, 'sa.key')],
     ...(without.includes('scheduler') ? [] : ['--scheduler-kubeconfig', paths.kubeconfigs.scheduler]),
     ...(state.csi !== undefined ? ['--csi-endpoint', `${DRIVER_NAME}=unix://${paths.csi.socket}`] : []),
     ...more,

@@ -8,7 +8,7 @@ import { createInNamespace } from './create.ts';
 
 const ACCOUNT = 'default';
 
-type Needed = Pick<Informers, 'namespaces' | 'defaultServiceAccounts'>;
+type Needed = Pick<Informers, 'namespaces' | 'serviceAccounts'>;
 
 /** Keys are names of namespaces. */
 export class ServiceAccountController implements Controller {
@@ -25,16 +25,18 @@ export class ServiceAccountController implements Controller {
     informers.namespaces.onChange((changes) => {
       for (const change of changes) if (change.type !== 'removed') this.queue.add(objectKey(change.object));
     });
-    informers.defaultServiceAccounts.onChange((changes) => {
-      for (const { type, object } of changes) if (type === 'removed') this.queue.add(object.metadata.namespace ?? '');
+    informers.serviceAccounts.onChange((changes) => {
+      for (const { type, object } of changes) {
+        if (type === 'removed' && object.metadata.name === ACCOUNT) this.queue.add(object.metadata.namespace ?? '');
+      }
     });
   }
 
   async sync(namespace: string): Promise<void> {
-    const { namespaces, defaultServiceAccounts } = this.#informers;
+    const { namespaces, serviceAccounts } = this.#informers;
     const found = namespaces.get(namespace);
     if (found === undefined || found.metadata.deletionTimestamp !== undefined) return;
-    if (defaultServiceAccounts.get(`${namespace}/${ACCOUNT}`) !== undefined) return;
+    if (serviceAccounts.get(`${namespace}/${ACCOUNT}`) !== undefined) return;
     const object = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: ACCOUNT, namespace } };
     await createInNamespace(this.#context, this.#informers, 'serviceaccounts', namespace, object);
   }

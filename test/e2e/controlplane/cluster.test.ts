@@ -5,7 +5,7 @@ import type { ApiClient } from '../../../client/api.ts';
 import { isAlreadyExists, isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import { Reflector } from '../../../client/reflector.ts';
-import type { ConfigMap, Lease, Node, Pod } from '../../../client/types.ts';
+import type { ConfigMap, Lease, Node, Pod, Secret } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { exec } from '../../../lib/exec.ts';
 import { quantityValue } from '../../../lib/quantity.ts';
@@ -269,6 +269,43 @@ describe('namespaces', () => {
       getOrUndefined<ConfigMap>(resourcePath('v1', 'configmaps', { namespace: 'fresh', name: 'kube-root-ca.crt' })),
     );
     expect(configMap.data?.['ca.crt']).toBe(admin.access.ca);
+  });
+
+  it('have accounts whose Secrets get a token, which is good as long as the account is there', async () => {
+    await makeNamespace('robots');
+    const at = { namespace: 'robots', name: 'robot' };
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'robot' } };
+    await admin.create(resourcePath('v1', 'serviceaccounts', { namespace: 'robots' }), account);
+    const secretPath = resourcePath('v1', 'secrets', at);
+    await admin.create(resourcePath('v1', 'secrets', { namespace: 'robots' }), {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'robot', annotations: { 'kubernetes.io/service-account.name': 'robot' } },
+      type: 'kubernetes.io/service-account-token',
+    });
+    const secret = await eventually('the token', async () => {
+      const found = await admin.get<Secret>(secretPath);
+      return found.data?.['token'] === undefined ? undefined : found;
+    });
+    const text = (key: string): string => Buffer.from(secret.data?.[key] ?? '', 'base64').toString();
+    expect(text('ca.crt')).toBe(admin.access.ca);
+    expect(text('namespace')).toBe('robots');
+    const bearer = async () =>
+      (
+        await admin.create<{ status?: { authenticated?: boolean; user?: { username?: string } } }>(
+          resourcePath('authentication.k8s.io/v1', 'tokenreviews'),
+          { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token: text('token') } },
+        )
+      ).status;
+    expect(await bearer()).toMatchObject({
+      authenticated: true,
+      user: { username: 'system:serviceaccount:robots:robot' },
+    });
+    await admin.delete(resourcePath('v1', 'serviceaccounts', at));
+    await eventually('the secret to go', async () =>
+      (await getOrUndefined(secretPath)) === undefined ? true : undefined,
+    );
+    expect((await bearer())?.authenticated).not.toBe(true);
   });
 
   it('are emptied and go when they are deleted, pods first; a pod that is stopping holds up all else', async () => {

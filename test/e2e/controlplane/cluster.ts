@@ -111,6 +111,7 @@ export class Cluster implements AsyncDisposable {
       ['crt', 'key'].map((end) => readFile(join(this.root, 'pki', `ca.${end}`), 'utf8')),
     );
     if (cert === undefined || key === undefined) throw new Error('the server has no CA');
+    const serviceAccountKey = await readFile(join(this.root, 'pki', 'sa.key'), 'utf8');
     let ended: Promise<void> = Promise.resolve();
     await new Promise<void>((resolve, reject) => {
       const running = runControlPlane({
@@ -121,7 +122,7 @@ export class Cluster implements AsyncDisposable {
         signing: { cert, key, durationMs: 365 * 24 * 3_600_000 },
         ...(leaderElection === undefined ? {} : { leaderElection }),
         ...(schedulerSettings === undefined ? {} : { schedulerSettings }),
-        ...(loadBalancerRange === undefined ? {} : { loadBalancerRange }),
+        controllerSettings: { serviceAccountKey, ...(loadBalancerRange === undefined ? {} : { loadBalancerRange }) },
         tracer: this.tracer,
         clock: systemClock,
         log: (line) => this.logs.push(line),

@@ -323,13 +323,13 @@ describe('what a namespace gets', () => {
     const { client, informers } = start();
     const account = { metadata: meta('default', 'demo') };
     informers.namespaces.upsert({ metadata: meta('demo') });
-    informers.defaultServiceAccounts.upsert(account);
+    informers.serviceAccounts.upsert(account);
     await settle();
     client.writes.length = 0;
-    informers.defaultServiceAccounts.remove(account);
+    informers.serviceAccounts.remove(account);
     await settle();
     expect(client.writes).toMatchObject([{ verb: 'create', path: '/api/v1/namespaces/demo/serviceaccounts' }]);
-    informers.defaultServiceAccounts.upsert({ metadata: meta('default', 'demo') });
+    informers.serviceAccounts.upsert({ metadata: meta('default', 'demo') });
     const name = 'kube-root-ca.crt';
     informers.rootCaConfigMaps.upsert({ metadata: meta(name, 'demo'), data: { 'ca.crt': 'PEM' } });
     informers.rootCaConfigMaps.upsert({ metadata: meta(name, 'demo'), data: { 'ca.crt': 'forged', more: 'x' } });

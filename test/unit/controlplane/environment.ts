@@ -1,7 +1,7 @@
 // What a controller is tested in: stores for its informers, a client and a recorder that remember, and a virtual clock.
 
 import { Store } from '../../../client/store.ts';
-import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Service } from '../../../client/types.ts';
+import type { ConfigMap, EndpointSlice, Endpoints, Lease, Node, Pod, Secret, Service } from '../../../client/types.ts';
 import type { ClusterRole } from '../../../controlplane/controllers/clusterrole-aggregation/aggregate.ts';
 import type { ResourceQuota } from '../../../controlplane/controllers/resourcequota/status.ts';
 import type {
@@ -53,7 +53,8 @@ export function environment() {
     pods: new Store<Pod>(),
     nodes: new Store<Node>(),
     namespaces: new Store<Namespace>(),
-    defaultServiceAccounts: new Store<ServiceAccount>(),
+    serviceAccounts: new Store<ServiceAccount>(),
+    tokenSecrets: new Store<Secret>(),
     rootCaConfigMaps: new Store<ConfigMap>(),
     nodeLeases: new Store<Lease>(),
     clusterRoles: new Store<ClusterRole>(),

@@ -1,10 +1,13 @@
 // How long a token lives: with the account, the pod, the secret or the Node it is bound to, and not a request longer.
 
+import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { type BoundObject, ISSUER, ServiceAccountTokens, TokenError } from '../../../../apiserver/auth/tokens.ts';
 import type { KubeObject } from '../../../../apiserver/kinds/resource.ts';
 import { generateKeyPair } from '../../../../apiserver/pki/keys.ts';
+import { secretClaims } from '../../../../controlplane/controllers/serviceaccount-token/secret.ts';
 import { epochMs, plusMs } from '../../../../lib/clock.ts';
+import { keyIdOf, signToken } from '../../../../lib/jwt.ts';
 import { lookupOf, thing, type World } from './support.ts';
 
 const NOW = epochMs(Date.parse('2026-01-01T00:00:00Z'));
@@ -70,6 +73,40 @@ describe('a token', () => {
       });
     });
   }
+
+  describe('in a Secret', () => {
+    const { privateKey } = generateKeyPair();
+    const own = new ServiceAccountTokens(privateKey);
+    const key = createPrivateKey(privateKey);
+    const metadata = { name: 'secret', namespace: 'ns', uid: 'u', resourceVersion: '1' };
+    const claims = secretClaims({ metadata }, { name: 'account', uid: 'account-uid' });
+    const token = signToken(key, keyIdOf(createPublicKey(key)), claims);
+    const withToken = (text: string): World => ({
+      ...WORLD,
+      secrets: [{ ...named('secrets', 'secret'), data: { token: Buffer.from(text).toString('base64') } }],
+    });
+    const check = (world: World, audiences = [ISSUER]) => own.check(token, audiences, lookupOf(world), NOW).caller;
+    it('is good for the API server, without an end', () => {
+      expect(check(withToken(token))).toEqual({
+        name: 'system:serviceaccount:ns:account',
+        uid: 'account-uid',
+        groups: ['system:serviceaccounts', 'system:serviceaccounts:ns', 'system:authenticated'],
+        extra: {},
+      });
+    });
+    it.each<[string, World, string[]?]>([
+      ['without the Secret', { ...WORLD, secrets: [] }],
+      ['when the Secret has another one', withToken('other')],
+      ['without the account', { ...withToken(token), serviceaccounts: [] }],
+      [
+        'when the account is another one',
+        { ...withToken(token), serviceaccounts: [named('serviceaccounts', 'account', 'x')] },
+      ],
+      ['for another audience', withToken(token), ['vault']],
+    ])('is refused %s', (_what, world, audiences) => {
+      expect(() => check(world, audiences)).toThrow(TokenError);
+    });
+  });
 
   it('bound to a Node is refused when the account is gone', () => {
     expect(good(issue('Node'), { ...WORLD, serviceaccounts: [] })).toBe(false);
