@@ -7,6 +7,7 @@ import type { ResourceKind } from '../kinds/resource.ts';
 import type { RemoteVersion } from '../kinds/rows.ts';
 import { groupVersion, REVIEWS, type Review, subresourceOf, verbsOf } from './groups.ts';
 import { type OpenApiVersion, type Schema, SchemaCollector } from './openapi-schemas.ts';
+import { type Connection, connectionOf, definitionOf } from './openapi-subresources.ts';
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const JSON_TYPE = 'application/json';
@@ -138,11 +139,48 @@ class DocumentBuilder {
       }
     }
     for (const subresource of row.subresources) {
-      const served = subresourceOf(row, subresource);
-      if (served.kind !== row.kind) continue;
-      for (const action of ACTIONS) {
-        if (action.on !== 'item' || action.verb === 'delete' || !served.verbs.includes(action.verb)) continue;
-        this.operation(`${collection}/{name}/${subresource}`, action, row, gvk, object, list, subresource);
+      const path = `${collection}/{name}/${subresource}`;
+      const connection = connectionOf(row, subresource);
+      if (connection === undefined) this.addSubresource(path, row, subresource, object);
+      else this.addConnection(path, row, subresource, connection);
+    }
+  }
+
+  /** `object`: the schema of the row's kind. */
+  private addSubresource(path: string, row: ResourceKind, subresource: string, object: Schema): void {
+    const { kind, verbs, group = row.group, version = row.version } = subresourceOf(row, subresource);
+    const gvk = { group, version, kind };
+    const schema = kind === row.kind ? object : this.collector.addReview(definitionOf(gvk), gvk);
+    for (const action of ACTIONS) {
+      if (action.verb === 'delete' || action.verb === 'list' || !verbs.includes(action.verb)) continue;
+      this.operation(path, action, row, gvk, schema, schema, subresource);
+    }
+  }
+
+  private addConnection(path: string, row: ResourceKind, subresource: string, connection: Connection): void {
+    const gvk = { group: row.group, version: row.version, kind: subresourceOf(row, subresource).kind };
+    for (const below of connection.hasPaths ? ['', '/{path}'] : ['']) {
+      const item = this.pathItem(`${path}${below}`);
+      for (const method of connection.methods) {
+        const tail = `${capital(subresource)}${below === '' ? '' : 'WithPath'}`;
+        const name = `${row.namespaced ? 'Namespaced' : ''}${row.kind}${tail}`;
+        const id =
+          connection.action === 'get'
+            ? `read${groupName(row)}${name}`
+            : `connect${groupName(row)}${capital(method)}${name}`;
+        const parameters = Object.entries(connection.query).map(([query, type]) => ({
+          name: query,
+          in: 'query',
+          ...this.typed(type),
+        }));
+        item[method] = {
+          description: `${connection.action} ${subresource} of ${row.kind}`,
+          operationId: id,
+          parameters,
+          responses: { '200': this.response({ type: 'string' }, connection.mediaType) },
+          'x-kubernetes-action': connection.action,
+          'x-kubernetes-group-version-kind': gvk,
+        };
       }
     }
   }
@@ -229,19 +267,25 @@ class DocumentBuilder {
     return { requestBody: { content: Object.fromEntries(types.map((type) => [type, { schema }])) } };
   }
 
-  private response(schema: Schema): object {
+  private response(schema: Schema, type = JSON_TYPE): object {
     return this.version === 'v3'
-      ? { description: 'OK', content: { [JSON_TYPE]: { schema } } }
+      ? { description: 'OK', content: { [type]: { schema } } }
       : { description: 'OK', schema };
   }
 }
 
 function operationId(action: Action, row: Named, subresource: string, allNamespaces: boolean): string {
   const verb = action.verb === 'get' ? 'read' : action.verb === 'update' ? 'replace' : action.verb;
-  const group = row.group === '' ? 'Core' : capital((row.group.split('.')[0] ?? '').toLowerCase());
   const scope = row.namespaced && !allNamespaces ? 'Namespaced' : '';
   const tail = allNamespaces ? 'ForAllNamespaces' : capital(subresource);
-  return `${verb}${group}${capital(row.version)}${scope}${row.kind}${tail}`;
+  const [start, many] = action.verb === 'deletecollection' ? ['delete', 'Collection'] : [verb, ''];
+  return `${start}${groupName(row)}${many}${scope}${row.kind}${tail}`;
+}
+
+/** "CoreV1", "AppsV1": the group and version in the name of an operation. */
+function groupName({ group, version }: Pick<Named, 'group' | 'version'>): string {
+  const name = group === '' ? 'Core' : capital((group.split('.')[0] ?? '').toLowerCase());
+  return `${name}${capital(version)}`;
 }
 
 function capital(word: string): string {
