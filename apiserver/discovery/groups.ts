@@ -1,6 +1,7 @@
 // Discovery of groups and resources, plain and aggregated: kubectl's first requests. Plain objects built
 // from the resource table; serving them is index.ts.
 
+import { createHash } from 'node:crypto';
 import { getOwn } from '../../lib/own-property.ts';
 import { prioritiesOf } from '../aggregation/priorities.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
@@ -123,7 +124,7 @@ export function apiResourceList(kinds: readonly ResourceKind[], group: string, v
     kind: 'APIResourceList',
     apiVersion: 'v1',
     groupVersion: groupVersion({ group, version }),
-    resources: [...rows.flatMap(resources), ...reviews.map(reviewResource)],
+    resources: [...rows.flatMap((row) => resources(row, kinds)), ...reviews.map(reviewResource)],
   };
 }
 
@@ -137,7 +138,21 @@ function reviewResource(one: Review): object {
   };
 }
 
-function resources(row: ResourceKind): object[] {
+/** By which clients see that a resource is stored in another version than before, as upstream's; none for what is not stored. */
+function storageVersionHash(row: ResourceKind, kinds: readonly ResourceKind[]): object {
+  const { storedAs } = row;
+  const stored =
+    storedAs === undefined
+      ? row
+      : kinds.find(
+          (one) => one.group === storedAs.group && one.plural === storedAs.plural && one.storedAs === undefined,
+        );
+  if (stored === undefined || stored.computed !== undefined || !verbsOf(row).includes('watch')) return {};
+  const kind = `${stored.group}/${stored.version}/${stored.kind}`;
+  return { storageVersionHash: createHash('sha256').update(kind).digest().subarray(0, 8).toString('base64') };
+}
+
+function resources(row: ResourceKind, kinds: readonly ResourceKind[]): object[] {
   return [
     {
       name: row.plural,
@@ -147,6 +162,7 @@ function resources(row: ResourceKind): object[] {
       verbs: verbsOf(row),
       ...(row.shortNames === undefined ? {} : { shortNames: row.shortNames }),
       ...(row.categories === undefined ? {} : { categories: row.categories }),
+      ...storageVersionHash(row, kinds),
     },
     ...[...row.subresources].sort().map((name) => {
       const served = subresourceOf(row, name);

@@ -31,6 +31,23 @@ describe('plain discovery', () => {
     });
   });
 
+  // The hashes are kube-apiserver 1.34.2's.
+  it.each([
+    ['/api/v1', 'pods', 'xPOwRZ+Yhw8='],
+    ['/apis/autoscaling/v1', 'horizontalpodautoscalers', 'qwQve8ut294='],
+    ['/apis/autoscaling/v2', 'horizontalpodautoscalers', 'qwQve8ut294='],
+    ['/apis/events.k8s.io/v1', 'events', 'r2yiGXH7wu8='],
+    ['/api/v1', 'pods/status', undefined],
+    ['/api/v1', 'componentstatuses', undefined],
+    ['/apis/metrics.k8s.io/v1beta1', 'pods', undefined],
+    ['/apis/authorization.k8s.io/v1', 'subjectaccessreviews', undefined],
+  ])('%s shows in which version %s are stored', (path, name, hash) => {
+    const { resources } = get(path).json;
+    const found = resources.find((one: { name: string }) => one.name === name);
+    expect(found).toBeDefined();
+    expect(found.storageVersionHash).toBe(hash);
+  });
+
   it('/api/v1 lists resources with verbs, short names and subresources', () => {
     const { resources } = get('/api/v1').json;
     const named = (name: string) => resources.find((one: { name: string }) => one.name === name);
