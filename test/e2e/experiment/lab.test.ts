@@ -242,7 +242,7 @@ steps:
         kind: Pod
         metadata: { name: crash }
         spec: { containers: [{ name: crash, image: "busybox:stable", command: [sh, -c, sleep 1; exit 3] }] }
-  - wait: { until: 'count(container("crash").waits) == 1', timeout: 2m }
+  - wait: { until: 'count(container("crash").waits) == 1 and count(spans("StartContainer", kind="cri", pod="crash")) == 2', timeout: 2m }
 measure:
   - { name: waits, value: 'container("crash").waits', unit: ms }
   - { name: calls, value: 'count(spans("StartContainer", kind="cri", pod="crash"))', unit: count }

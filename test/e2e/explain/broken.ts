@@ -248,4 +248,5 @@ export const services: readonly object[] = [
   service('wrong-protocol', { app: 'web' }, 8080, { ports: [{ port: 80, protocol: 'UDP', targetPort: 8080 }] }),
   service('loopback', { app: 'web' }, 8081),
   service('unready', { app: 'unready' }, 8080),
+  service('elsewhere', {}, 8080, { type: 'ExternalName', externalName: 'web.example.com', ports: undefined }),
 ];

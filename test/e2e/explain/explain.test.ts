@@ -387,6 +387,7 @@ test.each([
   ['wrong-port', 'service-port', /leads to TCP 9090, and nothing listens there in pod web/],
   ['wrong-protocol', 'service-port', /leads to UDP 8080, and nothing listens there in pod web/],
   ['loopback', 'service-port', /leads to TCP 8081, where pod web listens only on its loopback address/],
+  ['elsewhere', 'service-external-name', /^it is only a DNS name for web\.example\.com: there are no endpoints$/],
   ['unready', 'service-not-ready', /selects 1 pod \(unready\), and none is Ready/],
 ])('service %s is explained by %s', async (name, rule, verdict) => {
   await ready(lab, 'web');
@@ -466,7 +467,7 @@ test('the node: Ready; without a network; with a runtime that does not answer', 
       const now = await explained('node', lab.nodeName);
       return now.state === 'broken' ? now : undefined;
     });
-    expect(answer.verdict).toMatch(/network/);
+    expect(answer).toMatchObject({ rule: 'node-not-ready', verdict: expect.stringMatching(/network/) });
     expect(answer.chain.length).toBeGreaterThan(1);
     await apply(lab, shellPod('early', FOREVER, { nodeName: lab.nodeName }));
     const pod = await verdictOf('early', 'sandbox-failed', /there is no network configuration on the node/);
