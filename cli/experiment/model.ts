@@ -28,6 +28,8 @@ export interface WorldSpec {
     /** Images and writable layers have a disk of their own, of this size. */
     readonly imagefs?: string;
   };
+  /** The cluster's name server is there, and pods have it in their resolv.conf. */
+  readonly dns?: boolean;
   /** The control plane's controllers of node lifecycle and taint eviction run. A lab always has them. */
   readonly controllers?: boolean;
 }

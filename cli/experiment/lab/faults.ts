@@ -23,7 +23,7 @@ export function faultProblem(on: 'cri' | 'cni' | 'csi' | 'api' | 'dns', rule: Fa
     case 'api':
       return 'API calls are encrypted between agent and server: use `cut: {from: apiserver}`, or --on sim';
     case 'dns':
-      return 'the lab of an experiment has no cluster DNS: use --on sim';
+      return "queries of a lab's name server neither fail nor wait: use --on sim";
   }
 }
 

@@ -33,6 +33,7 @@ import type { World, WorldStep } from '../world.ts';
 import { labCannot } from './cannot.ts';
 import type { ContainerChange } from './container-lives.ts';
 import { ContainerWatch } from './containers.ts';
+import { DnsQueries, linesFrom, logQueries, parseQuery } from './dns-queries.ts';
 import { FOREIGN_CONFIGURATION, type LabAgent, parseAgent, programOf } from './lab-agent.ts';
 import { Link } from './link.ts';
 import { Kinds, type ObjectChange, WATCHED, watchObjects } from './objects.ts';
@@ -113,6 +114,7 @@ class LabWorld implements World {
   readonly #calls: string[] = [];
   readonly #spans: string[] = [];
   #recorder: Recorder | undefined;
+  #queries: DnsQueries | undefined;
 
   constructor(options: LabWorldOptions, agent: LabAgent) {
     this.#options = options;
@@ -198,6 +200,7 @@ class LabWorld implements World {
       ...(apiserver === undefined ? {} : { agentServer: apiserver.server }),
       ...(spec.csi === true ? { csi: csiFlags } : {}),
       ...(addresses === undefined ? {} : { podAddresses: addresses }),
+      ...(spec.dns === true ? { dns: true } : {}),
       registry: needsOf(this.#steps, this.#agent).registry,
       say: this.#options.say,
       signal,
@@ -295,6 +298,7 @@ class LabWorld implements World {
     if (namespace !== undefined)
       await lab.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
     await serviceAccountReady(lab.client, this.#clock, signal, namespace);
+    if (spec.dns === true) await this.#followQueries(lab, signal);
     this.#readyMono = this.#clock.monotonic();
     this.#readyAt = this.#clock.now();
     this.#isReady = true;
@@ -333,6 +337,23 @@ class LabWorld implements World {
       staticPodDirectory: between?.staticPodDirectory,
       onFailure: (error) => this.#fail(error),
     });
+  }
+
+  /** From the name server's log, which has lines of its own start already. */
+  async #followQueries(lab: RunningLab, signal: AbortSignal): Promise<void> {
+    const log = lab.paths.logFile('dns');
+    await logQueries(lab.client, log, { clock: this.#clock, signal });
+    this.#queries = new DnsQueries((at, pod, { durationMs: value, type, name, answer }) =>
+      this.#add({ type: 'sample', at, series: 'dnsQuery', labels: { pod, type, name, answer }, value }),
+    );
+    let { next } = await linesFrom(log, 0);
+    this.#run(
+      this.#every(FLUSH_MS, async () => {
+        const found = await linesFrom(log, next);
+        ({ next } = found);
+        for (const query of found.lines.map(parseQuery)) if (query !== undefined) this.#queries?.add(this.now(), query);
+      }),
+    );
   }
 
   #run(work: Promise<void>): void {
@@ -392,7 +413,12 @@ class LabWorld implements World {
   /** What a pod's status says of its containers has been seen in the runtime before the status is. */
   #observeObject(at: MonotonicMs, change: ObjectChange): void {
     if (!this.#isMine(change.object.metadata.namespace)) return;
-    const add = (): void => this.#add({ type: 'object', at, ...change });
+    const add = (): void => {
+      this.#add({ type: 'object', at, ...change });
+      const { kind, metadata, status } = change.object;
+      const address = kind === 'Pod' ? podIPOf(status) : undefined;
+      if (address !== undefined) this.#queries?.podHas(`${metadata.namespace}/${metadata.name}`, address);
+    };
     if (change.object.kind === 'Pod') this.#run(this.#lookAtContainers().then(add));
     else add();
   }
@@ -496,4 +522,9 @@ class LabWorld implements World {
     const path = resourcePath('v1', 'namespaces', { name: namespace });
     await deleteAndWait(lab.client, path, this.#clock);
   }
+}
+
+function podIPOf(status: unknown): string | undefined {
+  if (typeof status !== 'object' || status === null || !('podIP' in status)) return undefined;
+  return typeof status.podIP === 'string' && status.podIP !== '' ? status.podIP : undefined;
 }

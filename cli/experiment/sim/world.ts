@@ -33,6 +33,8 @@ export interface SimWorldOptions {
 /** How long the node may take to be Ready at the start, virtual ms. */
 const READY_MS = 60_000;
 const JOURNAL_LINES = 20_000;
+/** Fields of KubeletConfiguration by which pods have the cluster's name server. */
+const CLUSTER_RESOLVER = { clusterDNS: ['10.96.0.10'], clusterDomain: 'cluster.local' };
 /** After so many timers the event loop has a turn. */
 const TIMERS_A_TURN = 32;
 /** Rules of CRI whose call begins so are about events of the runtime: "event CONTAINER_STOPPED_EVENT", "event /tasks/exit". */
@@ -86,7 +88,8 @@ class SimWorld implements World {
   async start(spec: WorldSpec, signal: AbortSignal): Promise<void> {
     this.#signal = signal;
     this.#spec = spec;
-    this.#configuration = completeConfiguration(spec.kubelet ?? {}, 'world.kubelet');
+    const resolver = spec.dns === true ? CLUSTER_RESOLVER : {};
+    this.#configuration = completeConfiguration({ ...resolver, ...spec.kubelet }, 'world.kubelet');
     process.on('unhandledRejection', this.#onRejection);
     this.#machine = createMachine(this.#clock, this.#seed, spec, this.#configuration, {
       container: this.#containerWitness(),

@@ -228,6 +228,46 @@ expect:
   - { that: 'slice(codes, 0, 2) == [1, 1] and count(container("crash").started) >= 2' }
 `;
 
+/** What a lab has besides a node. */
+const SERVERS = `
+apiVersion: nodelet/v1
+kind: Experiment
+metadata: { name: servers, title: registry, addresses and DNS }
+question: Are they there?
+prediction: Yes.
+reading: r
+on: [lab]
+world: { dns: true, capacity: { addresses: 2 }, kubelet: { resolvConf: '' } }
+steps:
+  - cut: { from: registry }
+  - name: create
+    apply:
+      - apiVersion: v1
+        kind: Pod
+        metadata: { name: slow }
+        spec: { terminationGracePeriodSeconds: 1, containers: [{ name: slow, image: "sim/pull-1s:1", command: [sleep, "3600"] }] }
+      - apiVersion: v1
+        kind: Pod
+        metadata: { name: lookup }
+        spec: { terminationGracePeriodSeconds: 1, containers: [{ name: lookup, image: "nginx:stable", command: [sh, -c, getent ahosts kubernetes; sleep 3600] }] }
+  - wait: { until: 'count(spans("PullImage", outcome="error")) == 1', timeout: 1m }
+  - { name: back, heal: { from: registry } }
+  - wait: { until: 'count(container("slow").started) == 1', timeout: 2m }
+  - apply:
+      - apiVersion: v1
+        kind: Pod
+        metadata: { name: third }
+        spec: { terminationGracePeriodSeconds: 1, containers: [{ name: third, image: "busybox:stable", command: [sleep, "3600"] }] }
+  - wait: { until: 'count(events("FailedCreatePodSandBox", pod="third", message="*no IP addresses available*")) > 0', timeout: 1m }
+  - wait: { until: 'count(samples("dnsQuery", pod="*/lookup")) == 2', timeout: 1m }
+measure:
+  - { name: after, value: 'container("slow").started[0] - step("back").began', unit: ms }
+  - { name: names, value: 'distinct(samples("dnsQuery", pod="*/lookup").name)' }
+expect:
+  - { that: 'after > 900ms' }
+  - { that: 'names == ["kubernetes.default.svc.cluster.local"]' }
+`;
+
 const RESTARTS = `
 apiVersion: nodelet/v1
 kind: Experiment
@@ -318,8 +358,8 @@ describe('in a lab of its own', { concurrent: true }, () => {
     await rm(folder, { recursive: true });
   });
 
-  test('image-pull-serial: images that take a time come from the lab’s registry', async () => {
-    expectPassed(await run(await loadExperiment(join(LIBRARY, 'image-pull-serial.yaml')), { seconds: 2 }));
+  test('a registry with images that take a time, and is away; few addresses; a name server whose queries are counted', async () => {
+    expectPassed(await run(await parseExperiment(SERVERS, 'servers.yaml'), {}));
   });
 
   test('faults of CNI and CRI, the agent killed in a start, and both its connections cut', async () => {

@@ -144,6 +144,7 @@ const TYPES = {
     csi: true,
     cni: true,
     capacity: true,
+    dns: true,
     controllers: true,
   } satisfies AllKeys<WorldSpec>,
   steps: {

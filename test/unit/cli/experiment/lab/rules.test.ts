@@ -55,7 +55,7 @@ describe('a lab refuses by name', () => {
     ['another time', { clock: { add: '1h' } }, 'clock'],
     ['a shutdown', { shutdown: {} }, 'shutdown'],
     ['faults of the API', { fault: { on: 'api', rules: [rule('fail')] } }, 'cut: {from: apiserver}'],
-    ['faults of DNS', { fault: { on: 'dns', rules: [rule('fail')] } }, 'no cluster DNS'],
+    ['faults of DNS', { fault: { on: 'dns', rules: [rule('fail')] } }, 'neither fail nor wait'],
     ['faults of CSI without a driver', { fault: { on: 'csi', rules: [rule('fail')] } }, 'set world.csi'],
     ['a duplicated CNI call', { fault: { on: 'cni', rules: [rule('duplicate')] } }, 'duplicated'],
     ['the scheduler alone', { kill: { process: 'scheduler' } }, 'one process'],
