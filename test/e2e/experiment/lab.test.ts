@@ -232,7 +232,7 @@ expect:
 const SERVERS = `
 apiVersion: nodelet/v1
 kind: Experiment
-metadata: { name: servers, title: registry, addresses and DNS }
+metadata: { name: servers, title: registry and addresses and DNS }
 question: Are they there?
 prediction: Yes.
 reading: r
