@@ -2,14 +2,19 @@
 // node's own network.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { resourcePath } from '../../../client/paths.ts';
+import type { Node } from '../../../client/types.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 import { freePort } from '../support/ports.ts';
+import { udpAnswer, udpServer } from '../support/udp.ts';
 import {
   apply,
   deletePods,
+  eventually,
   filesIn,
   httpGet,
   leases,
+  mainProcess,
   nodeWhen,
   nothingLeft,
   podResources,
@@ -50,6 +55,33 @@ test('a hostPort answers on the address of the node', async () => {
   const url = `http://${pod.status?.hostIP}:${hostPort}/hostname`;
   expect(await httpGet(url)).toEqual({ status: 200, body: 'with-port\n' });
   await deletePods(lab, ['with-port']);
+  await nothingLeft(lab, before);
+});
+
+test('three pods have one hostPort, each with another address or protocol', async () => {
+  const hostPort = await freePort();
+  const { status } = await lab.client.get<Node>(resourcePath('v1', 'nodes', { name: lab.nodeName }));
+  const hostIP = status?.addresses?.find(({ type }) => type === 'InternalIP')?.address ?? '';
+  const ports = { loopback: ['127.0.0.1', 'TCP'], node: [hostIP, 'TCP'], udp: [hostIP, 'UDP'] } as const;
+  const names = Object.keys(ports);
+  const pods = Object.entries(ports).map(([name, [address, protocol]]) => {
+    const port = { containerPort: 8080, hostPort, hostIP: address, protocol };
+    return shellPod(name, 'exec httpd -f -p 8080 -h /etc', {}, { ports: [port] });
+  });
+  await apply(lab, ...pods);
+  const [, , udp] = await Promise.all(names.map((name) => ready(lab, name)));
+  if (udp === undefined) throw new Error('no pod');
+  const server = udpServer(`/proc/${await mainProcess(lab, udp)}/ns/net`, 'udp', 8080);
+  try {
+    const body = async (address: string): Promise<string> =>
+      (await httpGet(`http://${address}:${hostPort}/hostname`)).body.trim();
+    expect(await body('127.0.0.1')).toBe('loopback');
+    expect(await body(hostIP)).toBe('node');
+    expect(await eventually('an answer over UDP', () => udpAnswer(hostIP, hostPort))).toBe('udp');
+  } finally {
+    await server.stop();
+  }
+  await deletePods(lab, names);
   await nothingLeft(lab, before);
 });
 

@@ -20,11 +20,12 @@ import { apply, eventually, FOREVER, isReady, podPath, shellPod } from '../agent
 import { describeDnsFromPods } from '../dns/from-pods.ts';
 import { describePoliciesFromPods } from '../netpol/from-pods.ts';
 import { type PrivateLab, startLab } from '../support/lab.ts';
+import { describePorts } from './ports.ts';
 
 const NAMESPACE = 'proxied';
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
-/** Answers with the name of its pod. */
-const SERVER = 'mkdir /tmp/w; cd /tmp/w; echo $HOSTNAME > index.html; exec httpd -f -p 8080';
+/** Answers with the name of its pod, at two ports. */
+const SERVER = 'mkdir /tmp/w; cd /tmp/w; echo $HOSTNAME > index.html; httpd -p 8081; exec httpd -f -p 8080';
 
 let lab: PrivateLab;
 let child: ChildProcess | undefined;
@@ -336,6 +337,8 @@ describe.each(['iptables', 'nftables'] as const)('%s', (mode) => {
     }
   });
 
+  describePorts(() => lab, NAMESPACE, mode);
+
   test('what is removed by hand is written again', async () => {
     await startProxy(mode, '--sync-period', '1s');
     const address = await addressOf('web');
@@ -351,7 +354,13 @@ test('health and metrics as kube-proxy has them', async () => {
   const { healthzPort, metricsPort } = lab.lab.state.proxy ?? {};
   const get = async (port = 0, path = ''): Promise<string> => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
   expect(JSON.parse(await get(healthzPort, '/healthz'))).toMatchObject({ nodeEligible: true });
-  const metrics = await get(metricsPort, '/metrics');
+  // Its first write was of everything; this is a change, with the time at which the pod changed.
+  const conditions = [{ type: 'test/gate', status: 'False' }];
+  await lab.client.patch(`${podPath('gated-nftables', NAMESPACE)}/status`, { status: { conditions } }, 'strategic');
+  const metrics = await eventually('a change to be written', async () => {
+    const page = await get(metricsPort, '/metrics');
+    return page.includes('kubeproxy_network_programming_duration_seconds_bucket') ? page : undefined;
+  });
   for (const name of [
     'kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family="IPv4"}',
     'kubeproxy_sync_full_proxy_rules_duration_seconds_count{ip_family="IPv4"}',
