@@ -61,6 +61,6 @@ export function printDiff(
       return `  ${method}: ${parts.join(' ')}`;
     }),
     '',
-    diff.count === 0 ? 'equal' : `${diff.count} differences`,
+    diff.count === 0 ? 'equal' : diff.count === 1 ? '1 difference' : `${diff.count} differences`,
   ];
 }

@@ -136,7 +136,7 @@ test('the report names everything', () => {
   expect(text).toContain('A  a.crirec: 11 calls in 10.0 s, to /run/runtime.sock');
   expect(text).toContain('  CreateContainer main: request\n    config.tty\n      A (absent)\n      B true');
   expect(text).toMatch(/ListPodSandbox +0\.30 +0\.30\n/);
-  expect(text).toMatch(/1 differences$/);
+  expect(text).toMatch(/1 difference$/);
 });
 
 test.each([
