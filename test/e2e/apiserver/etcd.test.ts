@@ -132,7 +132,7 @@ it('/metrics counts requests by what is served, watch events, and the calls of e
     new RegExp(`^apiserver_request_duration_seconds_count\\{${list},component="apiserver"\\} [1-9]`, 'm'),
   );
   expect(text).toContain('apiserver_current_inflight_requests{request_kind="mutating"} 0');
-  expect(text).toMatch(/^etcd_request_duration_seconds_count\{operation="txn"\} [1-9]/m);
+  expect(text).toMatch(/^etcd_request_duration_seconds_count\{operation="txn",group="",resource=""\} [1-9]/m);
   expect(await kubectl('b', 'get', '--raw', '/metrics')).toMatch(
     /^apiserver_watch_events_total\{group="",version="v1",resource="configmaps"\} [1-9]/m,
   );
