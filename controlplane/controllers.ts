@@ -1,7 +1,7 @@
 // The controllers, one row each: kube-controller-manager's name of it, what its events come from, and how it is made. Which of
 // them run is the choice of --controllers.
 
-import { AttachDetachController } from './attacher/attach-detach.ts';
+import { AttachDetachController } from './controllers/attach-detach/attach-detach.ts';
 import { CertificateApprovingController } from './controllers/certificates/approving.ts';
 import { CertificateCleaner } from './controllers/certificates/cleaning.ts';
 import type { SigningAuthority } from './controllers/certificates/request.ts';
@@ -14,30 +14,30 @@ import { DisruptionController } from './controllers/disruption/disruption.ts';
 import { EndpointsController } from './controllers/endpoints/endpoints.ts';
 import { EndpointSliceController } from './controllers/endpointslice/endpointslice.ts';
 import { EndpointSliceMirroringController } from './controllers/endpointslice-mirroring/endpointslice-mirroring.ts';
+import { EphemeralVolumeController } from './controllers/ephemeral-volume/ephemeral-volume.ts';
 import { GarbageCollector } from './controllers/garbage-collector/garbage-collector.ts';
 import { HorizontalPodAutoscalerController } from './controllers/horizontal-pod-autoscaler/horizontal-pod-autoscaler.ts';
 import type { AutoscalerSettings } from './controllers/horizontal-pod-autoscaler/pod-groups.ts';
 import { JobController } from './controllers/job/job.ts';
+import { NamespaceController } from './controllers/namespace/namespace.ts';
+import { NodeIpamController, type NodeIpamSettings } from './controllers/node-ipam/node-ipam.ts';
+import { NodeLifecycleController, type NodeLifecycleSettings } from './controllers/node-lifecycle/node-lifecycle.ts';
+import { PodGarbageCollector } from './controllers/pod-garbage-collector/pod-garbage-collector.ts';
 import { ReplicaSetController } from './controllers/replicaset/replicaset.ts';
 import { ReplicationControllerController } from './controllers/replicationcontroller/replicationcontroller.ts';
 import { ResourceQuotaController } from './controllers/resourcequota/resourcequota.ts';
+import { RootCaPublisher } from './controllers/root-ca-publisher/root-ca-publisher.ts';
 import { ServiceLbController } from './controllers/service-lb/service-lb.ts';
+import { ServiceAccountController } from './controllers/serviceaccount/serviceaccount.ts';
 import { ServiceAccountTokenController } from './controllers/serviceaccount-token/serviceaccount-token.ts';
 import { StatefulSetController } from './controllers/statefulset/statefulset.ts';
+import { TaintEvictionController } from './controllers/taint-eviction/taint-eviction.ts';
 import { TtlController } from './controllers/ttl/ttl.ts';
 import { TtlAfterFinishedController } from './controllers/ttl-after-finished/ttl-after-finished.ts';
-import { EphemeralVolumeController } from './ephemeral-volume/ephemeral.ts';
+import { VolumeBinder } from './controllers/volume-binder/volume-binder.ts';
+import { VolumeProtection } from './controllers/volume-protection/volume-protection.ts';
 import type { Informers } from './informers.ts';
-import { NamespaceController } from './namespace/namespace.ts';
-import { NodeIpamController, type NodeIpamSettings } from './node/ipam.ts';
-import { NodeLifecycleController, type NodeLifecycleSettings } from './node/lifecycle.ts';
-import { TaintEvictionController } from './node/taint-eviction.ts';
-import { PodGarbageCollector } from './podgc/podgc.ts';
 import type { Controller, ControllerContext } from './runtime.ts';
-import { RootCaPublisher } from './serviceaccount/root-ca.ts';
-import { ServiceAccountController } from './serviceaccount/serviceaccount.ts';
-import { VolumeBinder } from './volume-binder/binder.ts';
-import { VolumeProtection } from './volume-protection/protection.ts';
 
 /** What controllers need beside the API. */
 export interface ControllerSettings {

@@ -13,11 +13,11 @@ import { errorMessage } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { SigningAuthority } from './controllers/certificates/request.ts';
 import { type ControllerSettings, chooseControllers } from './controllers.ts';
+import type { DriverEndpoint } from './csi/shared/drivers.ts';
 import { Informers } from './informers.ts';
 import { type ControllerContext, type Log, runController } from './runtime.ts';
 import { DEFAULT_SCHEDULER, type SchedulerSettings } from './scheduler/config/model.ts';
 import { Scheduler } from './scheduler/scheduler.ts';
-import type { DriverEndpoint } from './storage/drivers.ts';
 
 /** A connection to the API server under one identity. */
 export type ControlPlaneClient = ControllerContext['client'] & ListWatcher & { close(): void };
@@ -119,7 +119,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
   // Where another controller manager has the controllers, it has their lease too.
   const lease = controllers.length > 0 ? 'kube-controller-manager' : 'nodelet-csi-sidecars';
   if (options.csiDrivers !== undefined && options.csiDrivers.length > 0) {
-    const { csiControllers } = await import('./csi-controllers.ts');
+    const { csiControllers } = await import('./csi/csi-controllers.ts');
     const csi = csiControllers(options.csiDrivers, tracer, (name) => contextOf(managerClient, name), informers);
     closers.push(csi.close);
     controllers.push(...csi.controllers);

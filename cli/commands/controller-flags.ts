@@ -1,10 +1,10 @@
 // The flags of `nodelet controlplane` that are single controllers' own, with kube-controller-manager's names, defaults and limits.
 
 import { type Command, InvalidArgumentError } from 'commander';
+import { cidrSetProblem } from '../../controlplane/controllers/node-ipam/cidr-set.ts';
+import type { NodeIpamSettings } from '../../controlplane/controllers/node-ipam/node-ipam.ts';
+import type { NodeLifecycleSettings } from '../../controlplane/controllers/node-lifecycle/node-lifecycle.ts';
 import type { ControllerSettings } from '../../controlplane/controllers.ts';
-import { cidrSetProblem } from '../../controlplane/node/cidr-set.ts';
-import type { NodeIpamSettings } from '../../controlplane/node/ipam.ts';
-import type { NodeLifecycleSettings } from '../../controlplane/node/lifecycle.ts';
 import { UserError } from '../../lib/errors.ts';
 import { parseRange, type Range } from '../../lib/ip-range.ts';
 import { durationFlag } from './duration-flag.ts';

@@ -3,6 +3,7 @@
 
 import type { Node, Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
+import { findVolume, matchesLabels, reaches } from '../controllers/volume-binder/match.ts';
 import {
   ANNOTATIONS,
   annotation,
@@ -21,7 +22,6 @@ import {
   requestedBytes,
   type StorageClass,
 } from '../storage/objects.ts';
-import { findVolume, matchesLabels, reaches } from '../volume-binder/match.ts';
 
 /** What there is, as the scheduler's caches show it. */
 export interface StorageView {

@@ -1,6 +1,6 @@
 // A CSI driver's controller without gRPC: remembers what it is asked, and answers with the next thing a test says.
 
-import type { Driver } from '../../controlplane/storage/drivers.ts';
+import type { Driver } from '../../controlplane/csi/shared/drivers.ts';
 
 export class FakeDriver {
   readonly calls: string[] = [];

@@ -13,8 +13,8 @@ import { type RunningApiServer, startLabApiServer } from '../../../apiserver/mai
 import { ApiClient } from '../../../client/api.ts';
 import { loadKubeconfig } from '../../../client/kubeconfig.ts';
 import { Recorder } from '../../../client/recorder.ts';
+import type { DriverEndpoint } from '../../../controlplane/csi/shared/drivers.ts';
 import { type ControlPlaneOptions, runControlPlane } from '../../../controlplane/main.ts';
-import type { DriverEndpoint } from '../../../controlplane/storage/drivers.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
 

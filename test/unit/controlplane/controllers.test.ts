@@ -3,11 +3,11 @@
 import { describe, expect, it } from 'vitest';
 import { UnreachableError } from '../../../client/errors.ts';
 import type { Pod } from '../../../client/types.ts';
+import { deletionConditions, NamespaceController } from '../../../controlplane/controllers/namespace/namespace.ts';
+import { RootCaPublisher } from '../../../controlplane/controllers/root-ca-publisher/root-ca-publisher.ts';
+import { ServiceAccountController } from '../../../controlplane/controllers/serviceaccount/serviceaccount.ts';
 import type { Namespace } from '../../../controlplane/informers.ts';
-import { deletionConditions, NamespaceController } from '../../../controlplane/namespace/namespace.ts';
 import { Scheduler } from '../../../controlplane/scheduler/scheduler.ts';
-import { RootCaPublisher } from '../../../controlplane/serviceaccount/root-ca.ts';
-import { ServiceAccountController } from '../../../controlplane/serviceaccount/serviceaccount.ts';
 import { apiError } from '../../support/fake-client.ts';
 import { settle } from '../../support/virtual-clock.ts';
 import { environment, makeNode, makePod, meta, NOW } from './environment.ts';

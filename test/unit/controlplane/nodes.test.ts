@@ -3,10 +3,15 @@
 import type { Taint } from 'kubernetes-types/core/v1';
 import { describe, expect, it } from 'vitest';
 import type { Node, Pod } from '../../../client/types.ts';
-import { TaintEvictionController } from '../../../controlplane/node/taint-eviction.ts';
-import { type Eviction, nextTaints, olderLabels, unknownConditions } from '../../../controlplane/node/taints.ts';
-import { tolerationMs } from '../../../controlplane/node/toleration-time.ts';
-import { PodGarbageCollector } from '../../../controlplane/podgc/podgc.ts';
+import {
+  type Eviction,
+  nextTaints,
+  olderLabels,
+  unknownConditions,
+} from '../../../controlplane/controllers/node-lifecycle/taints.ts';
+import { PodGarbageCollector } from '../../../controlplane/controllers/pod-garbage-collector/pod-garbage-collector.ts';
+import { TaintEvictionController } from '../../../controlplane/controllers/taint-eviction/taint-eviction.ts';
+import { tolerationMs } from '../../../controlplane/controllers/taint-eviction/toleration-time.ts';
 import { apiError } from '../../support/fake-client.ts';
 import { environment, makeNode, makePod, meta, NOW } from './environment.ts';
 
