@@ -68,8 +68,11 @@ export function renderText(timeline: Timeline, options: TextOptions): string {
     const drawn = chart(bar, options.window, columns, onPath.has(bar.id));
     return `${durationText(bar.start).padStart(9)} ${took.padStart(9)}  ${lane} ${cut(name, NAME_COLUMNS)} ${drawn}${failed}`.trimEnd();
   });
+  // Times in objects are whole seconds.
   const exact = marks.map(({ name, offset, uncertainMs }) =>
-    uncertainMs === 0 ? `${name} at ${durationText(offset)}` : `${name} in the second after ${durationText(offset)}`,
+    uncertainMs === 0
+      ? `${name} at ${durationText(offset)}`
+      : `${name} between ${durationText(offset)} and ${durationText(offset + uncertainMs)}`,
   );
   const text = [
     `${title}, ${source}`,

@@ -104,7 +104,7 @@ test('decisions show their facts, and rounds the version of the pod', () => {
 test('a running agent has the pod’s start still, with its object', async () => {
   await ready(lab, 'watched');
   const text = await run();
-  expect(text).toMatch(/^\S+\/watched, nodelet\ncreated in the second after /);
+  expect(text).toMatch(/^\S+\/watched, nodelet\ncreated between \S+ m?s and /);
   expect(text).toContain('critical path, seen by the agent to Ready: ');
 });
 
