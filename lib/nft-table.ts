@@ -30,31 +30,51 @@ const kindOf = (type: string): string => type.split(':')[0] ?? 'set';
 /** The kernel's packets change what is in it. */
 const isDynamic = (type: string): boolean => type.includes('dynamic');
 
-const declare = (table: string, name: string, type: string): string => {
+const declare = (table: string, name: string, type: string, elements: readonly string[] = []): string => {
   const [, kind = 'set', body = ''] = /^(\w+): (.*)$/.exec(type) ?? [];
-  return `add ${kind} ${table} ${name} { ${body} }`;
+  const content = elements.length === 0 ? '' : ` elements = { ${elements.join(', ')} };`;
+  return `add ${kind} ${table} ${name} { ${body}${content} }`;
 };
+
+/**
+ * How a change adds rules and elements to what is there. By `declaration`, the chain or the set is declared once more, with what is added in
+ * it: nft then asks the kernel for the names of the tables alone. By `command` (add rule, add element) it reads every chain and every set of
+ * all tables before it writes, which takes as long as the kernel's part of the change where there are 11,000 chains.
+ */
+export type NftForm = 'declaration' | 'command';
+
+/**
+ * For `nft -c`, which writes nothing: it is refused where the rules of a chain's declaration are read, as there is no chain to jump to. Releases
+ * of nft from 1.0.3 to 1.0.6 forget these rules without an error (Debian's 1.0.6 has the correction).
+ */
+export const DECLARATION_PROBE = `add table ip nodelet-probe
+add chain ip nodelet-probe one { jump another; }
+`;
 
 /** Elements in one command each of not too many: nft takes long to parse one that is very long. */
 const ELEMENTS_IN_COMMAND = 200;
 
-function elementCommands(
-  table: string,
-  verb: 'add' | 'delete',
-  name: string,
-  elements: readonly string[],
-): readonly string[] {
+/** `command`: the one for some of the elements. */
+function inCommands(elements: readonly string[], command: (some: readonly string[]) => string): readonly string[] {
   const commands: string[] = [];
   for (let start = 0; start < elements.length; start += ELEMENTS_IN_COMMAND) {
-    const some = elements.slice(start, start + ELEMENTS_IN_COMMAND);
-    commands.push(`${verb} element ${table} ${name} { ${some.join(', ')} }`);
+    commands.push(command(elements.slice(start, start + ELEMENTS_IN_COMMAND)));
   }
   return commands;
 }
 
+const elementCommands = (
+  table: string,
+  verb: 'add' | 'delete',
+  name: string,
+  elements: readonly string[],
+): readonly string[] => inCommands(elements, (some) => `${verb} element ${table} ${name} { ${some.join(', ')} }`);
+
 const element = ([key, value]: readonly [string, string]): string => (value === '' ? key : `${key} : ${value}`);
 const ruleCommands = (table: string, name: string, rules: readonly string[]): readonly string[] =>
   rules.map((rule) => `add rule ${table} ${name} ${rule}`);
+const declaredRules = (table: string, name: string, rules: readonly string[]): readonly string[] =>
+  rules.length === 0 ? [] : [`add chain ${table} ${name} {`, ...rules, '}'];
 
 /** The whole table anew, in one transaction: what was there is gone. `table`: family and name; `comment`: of the table. */
 export function fullCommands(table: string, { sets, chains }: NftTable, comment: string): string {
@@ -69,8 +89,13 @@ export function fullCommands(table: string, { sets, chains }: NftTable, comment:
   ]);
 }
 
-/** What differs; '' where nothing does. What nothing leads to any longer stays for `removalCommands`, as it takes time. */
-export function changeCommands(table: string, before: NftTable, now: NftTable): string {
+/** What differs: the commands, '' for none, and how many rules are in them. What nothing leads to any longer stays for `removalCommands`, as it takes time. */
+export function changeCommands(
+  table: string,
+  before: NftTable,
+  now: NftTable,
+  form: NftForm,
+): { readonly commands: string; readonly rules: number } {
   const lines: string[] = [];
   const changed: string[] = [];
   for (const [name, { type }] of now.sets) {
@@ -88,14 +113,27 @@ export function changeCommands(table: string, before: NftTable, now: NftTable): 
     lines.push(`flush chain ${table} ${name}`);
     changed.push(name);
   }
-  for (const name of changed) lines.push(...ruleCommands(table, name, next.get(name)?.rules ?? []));
-  for (const [name, { elements }] of now.sets) {
+  const rulesOf = form === 'declaration' ? declaredRules : ruleCommands;
+  let count = 0;
+  for (const name of changed) {
+    const rules = next.get(name)?.rules ?? [];
+    lines.push(...rulesOf(table, name, rules));
+    count += rules.length;
+  }
+  for (const [name, { elements, type }] of now.sets) {
     const old = before.sets.get(name)?.elements ?? new Map<string, string>();
     const gone = [...old].filter(([key, value]) => elements.get(key) !== value).map(([key]) => key);
     const added = [...elements].filter(([key, value]) => old.get(key) !== value).map(element);
-    lines.push(...elementCommands(table, 'delete', name, gone), ...elementCommands(table, 'add', name, added));
+    lines.push(...elementCommands(table, 'delete', name, gone));
+    if (form === 'command') lines.push(...elementCommands(table, 'add', name, added));
+    else lines.push(...inCommands(added, (some) => declare(table, name, type, some)));
   }
-  return text(lines);
+  return { commands: text(lines), rules: count };
+}
+
+/** Whether a set or map is to be declared otherwise, which the kernel refuses for one that is there. */
+export function declaredOtherwise(before: NftTable, now: NftTable): boolean {
+  return [...now.sets].some(([name, { type }]) => (before.sets.get(name)?.type ?? type) !== type);
 }
 
 const text = (commands: readonly string[]): string => (commands.length === 0 ? '' : `${commands.join('\n')}\n`);

@@ -3,7 +3,18 @@
 
 import { errorMessage } from './errors.ts';
 import { type Exec, exec, execOk } from './exec.ts';
-import { changeCommands, firstDamage, fullCommands, leftBehind, type NftTable, removalCommands } from './nft-table.ts';
+import {
+  changeCommands,
+  DECLARATION_PROBE,
+  declaredOtherwise,
+  firstDamage,
+  fullCommands,
+  leftBehind,
+  type NftForm,
+  type NftTable,
+  removalCommands,
+  rulesIn,
+} from './nft-table.ts';
 
 const LIMIT_MS = 60_000;
 const MAX_LIST_BYTES = 256 * 1024 * 1024;
@@ -21,6 +32,8 @@ export class NftWriter {
   readonly #comment: string;
   readonly #run: Exec;
   #written: NftTable | undefined;
+  /** Of changes; unknown before the first. */
+  #form: NftForm | undefined;
   /** What nothing leads to any longer. */
   readonly #stale = { chains: new Set<string>(), sets: new Set<string>() };
 
@@ -31,15 +44,16 @@ export class NftWriter {
   }
 
   /**
-   * Writes what differs from the last table, in one transaction; all of it where `full`, or where nothing is known. Resolves with the commands,
-   * '' for none. Rejects when the kernel refuses, and nothing is changed then.
+   * Writes what differs from the last table, in one transaction; all of it where `full`, or where nothing is known. Resolves with the number
+   * of rules that were written. Rejects when the kernel refuses, and nothing is changed then.
    */
-  async apply(table: NftTable, full: boolean): Promise<string> {
-    const before = full ? undefined : this.#written;
-    const commands =
+  async apply(table: NftTable, full: boolean): Promise<number> {
+    const isKnown = !full && this.#written !== undefined && !declaredOtherwise(this.#written, table);
+    const before = isKnown ? this.#written : undefined;
+    const { commands, rules } =
       before === undefined
-        ? fullCommands(this.#table, table, this.#comment)
-        : changeCommands(this.#table, before, table);
+        ? { commands: fullCommands(this.#table, table, this.#comment), rules: rulesIn(table) }
+        : changeCommands(this.#table, before, table, await this.#formOfChanges());
     // Until it is known how this ends, nothing is known.
     this.#written = undefined;
     if (commands !== '') await this.#nft(commands);
@@ -50,7 +64,7 @@ export class NftWriter {
       for (const name of sets) this.#stale.sets.add(name);
     }
     this.#written = table;
-    return commands;
+    return rules;
   }
 
   /** What someone else has changed, in words; undefined where everything is as it was written. Removes what nothing leads to, too. */
@@ -68,6 +82,14 @@ export class NftWriter {
       if (error instanceof SyntaxError) return `nft lists the table in another form: ${errorMessage(error)}`;
       throw error;
     }
+  }
+
+  async #formOfChanges(): Promise<NftForm> {
+    if (this.#form !== undefined) return this.#form;
+    const { stderr } = await this.#run('nft', ['-c', '-f', '-'], { stdin: DECLARATION_PROBE, timeoutMs: LIMIT_MS });
+    // That the kernel refuses it, not nft's parser.
+    this.#form = stderr.includes('Could not process') ? 'declaration' : 'command';
+    return this.#form;
   }
 
   #forgetStale(): void {

@@ -23,12 +23,12 @@ export class NftablesBackend implements Backend {
   async apply(programme: Programme, options: RuleOptions, full: boolean): Promise<Applied> {
     const services = this.#objectsOf(programme, options);
     const table = nftTable(services, options);
-    const change = await this.#writer.apply(table, full);
+    const written = await this.#writer.apply(table, full);
     const count = (kind: 'internal' | 'external'): number =>
       services.filter(({ withoutLocal }) => withoutLocal.includes(kind)).length;
     return {
       total: { 'ip kube-proxy': rulesIn(table) },
-      written: { 'ip kube-proxy': change.split('\n').filter((line) => line.startsWith('add rule ')).length },
+      written: { 'ip kube-proxy': written },
       withoutLocal: { internal: count('internal'), external: count('external') },
     };
   }

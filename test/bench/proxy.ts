@@ -65,8 +65,7 @@ const FLOORS: Readonly<Record<'iptables' | 'nftables', Floor>> = {
   nftables: {
     file: 'nft',
     args: ['-f', '-'],
-    stdin: (turn) =>
-      `add chain ip kube-proxy bench-${turn}\nadd rule ip kube-proxy bench-${turn} jump mark-for-masquerade\n`,
+    stdin: (turn) => `add chain ip kube-proxy bench-${turn} { jump mark-for-masquerade; }\n`,
   },
 };
 
@@ -86,6 +85,14 @@ async function measure(mode: 'iptables' | 'nftables', backend: Backend): Promise
     programme.set('500', programmed(500, ENDPOINTS - 1 - (turn % 2)));
     changes.push(await timed(false));
   }
+  const more: number[] = [];
+  const less: number[] = [];
+  for (let turn = 0; turn < CHANGES; turn++) {
+    programme.set('another', programmed(SERVICES + turn, ENDPOINTS));
+    more.push(await timed(false));
+    programme.delete('another');
+    less.push(await timed(false));
+  }
   // The share of the program and the kernel: the smallest change, without the proxy.
   const floors: number[] = [];
   for (let turn = 0; turn < CHANGES; turn++) {
@@ -93,8 +100,9 @@ async function measure(mode: 'iptables' | 'nftables', backend: Backend): Promise
     await execOk(floor.file, floor.args, { stdin: floor.stdin(turn) });
     floors.push(performance.now() - begun);
   }
+  const ms = (times: readonly number[]): string => `${median(times).toFixed(0)} ms`;
   process.stdout.write(
-    `${mode}: one chain with one rule, by ${floor.file} alone ${median(floors).toFixed(0)} ms\n${mode}: all ${all.toFixed(0)} ms, one change ${median(changes).toFixed(0)} ms (median of ${CHANGES})\n`,
+    `${mode}: one chain with one rule, by ${floor.file} alone ${ms(floors)}\n${mode}: all ${all.toFixed(0)} ms, one change ${ms(changes)}, a Service more ${ms(more)}, a Service less ${ms(less)} (medians of ${CHANGES})\n`,
   );
 }
 

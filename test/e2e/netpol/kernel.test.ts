@@ -234,7 +234,11 @@ test('a label is one element in one transaction', async () => {
   const before = written.length;
   await admin.patch(resourcePath('v1', 'namespaces', { name: 'y' }), { metadata: { labels: { team: 'a' } } }, 'merge');
   const [change = '', ...more] = await writtenSince(before);
-  expect(change).toMatch(new RegExp(`^add element inet ${TABLE} pods-[A-Z2-7]{13} \\{ ${ADDRESS.other} \\}\\n$`));
+  expect(change).toMatch(
+    new RegExp(
+      `^add set inet ${TABLE} pods-[A-Z2-7]{13} \\{ type ipv4_addr; elements = \\{ ${ADDRESS.other} \\}; \\}\\n$`,
+    ),
+  );
   expect(more).toEqual([]);
   await expectOpen(['other', ADDRESS.web, 81]);
 });

@@ -191,8 +191,9 @@ describe('commands', () => {
       table,
       policyTable(NODE, makeCluster(policies, { pods: before })),
       policyTable(NODE, makeCluster(policies, { pods: now })),
+      'command',
     )
-      .trim()
+      .commands.trim()
       .replaceAll(/-[A-Z2-7]{13}/g, '-HASH')
       .split('\n');
   const relabel = (name: string, label: string) =>

@@ -6,6 +6,7 @@ import {
   firstDamage,
   fullCommands,
   leftBehind,
+  type NftForm,
   type NftTable,
   removalCommands,
 } from '../../../lib/nft-table.ts';
@@ -105,7 +106,7 @@ describe('commands', () => {
     ]);
   });
   it('nothing where nothing differs', () => {
-    expect(changeCommands(TABLE, table, tableOf(web))).toBe('');
+    expect(changeCommands(TABLE, table, tableOf(web), 'declaration')).toEqual({ commands: '', rules: 0 });
     expect(leftBehind(table, tableOf(web))).toEqual({ chains: [], sets: [] });
   });
   it('one endpoint less: the list anew, then its chain', () => {
@@ -113,12 +114,17 @@ describe('commands', () => {
     const { chains: stale, sets } = leftBehind(table, less);
     const removal = removalCommands(TABLE, less, stale, sets);
     expect(removalCommands(TABLE, table, stale, sets)).toBe('');
-    expect(plain(changeCommands(TABLE, table, less)).split('\n')).toEqual([
-      'flush chain ip kube-proxy service-ns/web/tcp/p80',
-      'add rule ip kube-proxy service-ns/web/tcp/p80 ip daddr 172.30.0.41 tcp dport 80 ip saddr != 10.0.0.0/8 jump mark-for-masquerade',
-      'add rule ip kube-proxy service-ns/web/tcp/p80 numgen random mod 1 vmap { 0 : goto endpoint-ns/web/tcp/p80__10.1.0.1/80 }',
-      '',
-    ]);
+    const chain = 'ip kube-proxy service-ns/web/tcp/p80';
+    const rules = [
+      'ip daddr 172.30.0.41 tcp dport 80 ip saddr != 10.0.0.0/8 jump mark-for-masquerade',
+      'numgen random mod 1 vmap { 0 : goto endpoint-ns/web/tcp/p80__10.1.0.1/80 }',
+    ];
+    const change = (form: NftForm) =>
+      plain(changeCommands(TABLE, table, less, form).commands)
+        .trim()
+        .split('\n');
+    expect(change('declaration')).toEqual([`flush chain ${chain}`, `add chain ${chain} {`, ...rules, '}']);
+    expect(change('command')).toEqual([`flush chain ${chain}`, ...rules.map((rule) => `add rule ${chain} ${rule}`)]);
     expect(plain(removal).split('\n')).toEqual([
       'flush chain ip kube-proxy endpoint-ns/web/tcp/p80__10.1.0.2/80',
       'delete chain ip kube-proxy endpoint-ns/web/tcp/p80__10.1.0.2/80',
@@ -126,11 +132,17 @@ describe('commands', () => {
     ]);
   });
   it('the last endpoint less: from one map to the other', () => {
-    const change = changeCommands(TABLE, table, tableOf(programmeOf([makeService('web')])));
-    expect(change.trim().split('\n')).toEqual([
-      'add element ip kube-proxy no-endpoint-services { 172.30.0.41 . tcp . 80 : goto reject-chain }',
-      'delete element ip kube-proxy service-ips { 172.30.0.41 . tcp . 80 }',
+    const change = (form: NftForm) =>
+      changeCommands(TABLE, table, tableOf(programmeOf([makeService('web')])), form)
+        .commands.trim()
+        .split('\n');
+    const removed = 'delete element ip kube-proxy service-ips { 172.30.0.41 . tcp . 80 }';
+    const element = '172.30.0.41 . tcp . 80 : goto reject-chain';
+    expect(change('declaration')).toEqual([
+      `add map ip kube-proxy no-endpoint-services { type ipv4_addr . inet_proto . inet_service : verdict; comment "vmap to drop or reject packets to services with no endpoints"; elements = { ${element} }; }`,
+      removed,
     ]);
+    expect(change('command')).toEqual([`add element ip kube-proxy no-endpoint-services { ${element} }`, removed]);
   });
 
   it('services that have not changed are not compared, and the commands are the same', () => {
@@ -149,7 +161,9 @@ describe('commands', () => {
     const before = nftTable([other, two], OPTIONS);
     const known = nftTable([other, one], OPTIONS);
     const anew = nftTable([otherAgain, one], OPTIONS);
-    expect(changeCommands(TABLE, before, known)).toBe(changeCommands(TABLE, before, anew));
+    const change = changeCommands(TABLE, before, known, 'declaration');
+    expect(change).toEqual(changeCommands(TABLE, before, anew, 'declaration'));
+    expect(change.rules).toBe(2);
     expect(leftBehind(before, known)).toEqual(leftBehind(before, anew));
     expect([...known.chains]).toEqual([...anew.chains]);
     // What is not compared is not seen: a part is never changed in place.
