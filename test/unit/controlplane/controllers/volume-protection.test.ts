@@ -2,10 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { Store } from '../../../../client/store.ts';
 import type { Pod } from '../../../../client/types.ts';
 import {
-  claimFor,
-  EphemeralVolumeController,
-} from '../../../../controlplane/controllers/ephemeral-volume/ephemeral-volume.ts';
-import {
   decideProtection,
   usesClaim,
   VolumeProtection,
@@ -144,67 +140,5 @@ describe('VolumeProtection', () => {
     await settle();
     expect(client.writes).toHaveLength(1);
     expect(client.writes[0]?.body).toMatchObject({ metadata: { finalizers: null, resourceVersion: '999' } });
-  });
-});
-
-describe('a pod’s own claim', () => {
-  it('is made from the template, and is the pod’s', () => {
-    const pod = ephemeralPod('p');
-    const volume = pod.spec.volumes?.[0];
-    expect(volume === undefined ? undefined : claimFor(pod, volume)).toEqual({
-      apiVersion: 'v1',
-      kind: 'PersistentVolumeClaim',
-      metadata: {
-        name: 'p-v',
-        namespace: 'demo',
-        labels: { a: 'b' },
-        ownerReferences: [
-          { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'uid-p', controller: true, blockOwnerDeletion: true },
-        ],
-      },
-      spec: { accessModes: ['ReadWriteOnce'] },
-    });
-  });
-
-  it('is made once, and another’s claim of that name is reported', async () => {
-    const { client, events, informers, context, run } = environment();
-    run(new EphemeralVolumeController(context, informers));
-    informers.pods.upsert(ephemeralPod('p'));
-    await settle();
-    expect(client.writes.map(({ verb, path }) => `${verb} ${path}`)).toEqual([
-      'create /api/v1/namespaces/demo/persistentvolumeclaims',
-    ]);
-    informers.persistentVolumeClaims.upsert(makeClaim('q-v'));
-    informers.pods.upsert(ephemeralPod('q'));
-    await settle();
-    expect(client.writes).toHaveLength(1);
-    expect(events).toEqual(['q FailedBinding']);
-  });
-
-  it('goes when the pod is gone, which the server confirms', async () => {
-    const { client, informers, context, run } = environment();
-    run(new EphemeralVolumeController(context, informers));
-    const pod = ephemeralPod('p');
-    client.objects.set('/api/v1/namespaces/demo/pods/p', pod);
-    // The claim comes before the pod: the cache of pods lags behind.
-    informers.persistentVolumeClaims.upsert(makeClaim('p-v', {}, ownedBy(pod)));
-    await settle();
-    informers.pods.upsert(pod);
-    await settle();
-    expect(client.writes).toEqual([]);
-    client.objects.delete('/api/v1/namespaces/demo/pods/p');
-    informers.pods.remove(pod);
-    await settle();
-    expect(client.writes.map(({ verb, path }) => `${verb} ${path}`)).toEqual([
-      'delete /api/v1/namespaces/demo/persistentvolumeclaims/p-v',
-    ]);
-  });
-
-  it('is not made for a pod on its way out', async () => {
-    const { client, informers, context, run } = environment();
-    run(new EphemeralVolumeController(context, informers));
-    informers.pods.upsert(ephemeralPod('p', {}, GOING));
-    await settle();
-    expect(client.writes).toEqual([]);
   });
 });
