@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { type CgroupDriver, cgroupPath, kubepodsName } from '../../../agent/model/cgroup-names.ts';
 import { startLab } from '../../../cli/lab/lab.ts';
 import { execInPod } from '../../../client/exec.ts';
+import { exec } from '../../../lib/exec.ts';
 import { compareWithMachine, snapshotMachine } from '../../../lib/machine.ts';
 import { Cluster, FOREVER, NAMESPACE } from './cluster.ts';
 import {
@@ -24,6 +25,7 @@ import { checkResize } from './resize.ts';
 import { checkShutdown, SHUTDOWN_PERIODS, startLogind, stopLogind } from './shutdown.ts';
 
 export const MEMORY_HOG = 'x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done';
+const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 const CPU_HOG = 'trap "exit 0" TERM; while :; do :; done';
 export const PODS_PIDS = 48;
 
@@ -41,7 +43,7 @@ export async function checkPods(driver: CgroupDriver): Promise<void> {
   });
   const cluster = new Cluster(lab, driver);
   try {
-    const checks = [checkLimits, checkThrottling, checkPids, checkOom, checkResize, checkAgentRestart];
+    const checks = [checkLimits, checkThrottling, checkPids, checkOom, checkResize, checkAppArmor, checkAgentRestart];
     for (const one of shutsDown ? [...checks, checkShutdown] : checks) await one(cluster);
   } finally {
     const problems = await lab.stop();
@@ -169,6 +171,25 @@ export async function checkOom(cluster: Cluster): Promise<void> {
   });
 }
 
+/** Debian's kernel has AppArmor, so the agent admits the pod, and the runtime refuses a profile that is not loaded. */
+async function checkAppArmor(cluster: Cluster): Promise<void> {
+  const { driver, lab } = cluster;
+  await check(`${driver}: explain names an AppArmor profile that is not loaded`, async (): Promise<Finding> => {
+    const appArmorProfile = { type: 'Localhost', localhostProfile: 'not-loaded' };
+    await cluster.create('confined', FOREVER, undefined, { securityContext: { appArmorProfile } });
+    const pod = await cluster.when('confined', 'refused', ({ state }) => (state?.waiting?.message ?? '') !== '');
+    const { reason, message } = pod.status?.containerStatuses?.[0]?.state?.waiting ?? {};
+    const target = ['explain', 'pod', `${NAMESPACE}/confined`, '--root', lab.paths.root, '-o', 'json'];
+    const { stdout } = await exec(NODELET, target, { timeoutMs: 120_000 });
+    const { rule, verdict }: { rule?: string; verdict?: string } = JSON.parse(stdout);
+    await cluster.delete('confined');
+    return {
+      held: rule === 'container-start' && verdict?.includes('AppArmor profile cannot be used') === true,
+      saw: `${reason}: ${message}\n${rule}: ${verdict}`,
+    };
+  });
+}
+
 /** kill -9 of the agent: pods, cgroups and units stay as they are. */
 async function checkAgentRestart(cluster: Cluster): Promise<void> {
   const { driver, lab } = cluster;
@@ -208,7 +229,7 @@ async function checkAgentRestart(cluster: Cluster): Promise<void> {
 export async function checkDemo(driver: CgroupDriver): Promise<void> {
   note(`== the demo, ${driver} driver`);
   await check(`${driver}: nodelet demo holds, the whole machine compared`, async () => {
-    const command = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
+    const command = NODELET;
     const child = spawn(command, ['demo', '--cgroup-driver', driver], { stdio: ['ignore', 'pipe', 'inherit'] });
     const lines: string[] = [];
     const reader = createInterface({ input: child.stdout }).on('line', (line) => {
