@@ -17,6 +17,7 @@ import { errorMessage } from '../../lib/errors.ts';
 import { listenOnSocket } from '../../lib/unix-socket.ts';
 import { type CallObserver, type CallSink, endOf } from './calls.ts';
 import { decodeOrShow } from './decoded.ts';
+import { eventIn } from './events.ts';
 import { type FaultDecision, FaultEngine, type FaultRules } from './fault-rules.ts';
 import { frameMessage, MessageReader } from './grpc-messages.ts';
 import { createCallServer, failCall, metadataOf } from './http2-calls.ts';
@@ -99,7 +100,10 @@ export class FaultProxy {
     const type = this.#schema.method(method);
     let about = '';
     const onDropped = (): void => this.#options.log(`${about}: the runtime has answered`);
-    const call = new FaultyCall({ stream, headers, client, observer, type, onDropped });
+    const call = new FaultyCall({
+      ...{ stream, headers, client, observer, type, onDropped },
+      loses: (message) => type !== undefined && this.#loses(message, type),
+    });
     const decide = (request: JsonMessage | undefined): FaultDecision => {
       const decision = this.#decide(method, type, request);
       about = this.#describe(method, type, request);
@@ -120,6 +124,17 @@ export class FaultProxy {
     return `${type?.name ?? method} ${about === '' ? '-' : about}`;
   }
 
+  #loses(message: Buffer, type: MethodType): boolean {
+    const event = eventIn(message, type, this.#names);
+    const rule = event === undefined ? undefined : this.#engine.loses(event);
+    if (event === undefined || rule === undefined) return false;
+    const { pod, container } = event.subject;
+    this.#options.log(
+      `event ${event.event} ${pod ?? '-'}${container === undefined ? '' : ` ${container}`}: drop (${rule})`,
+    );
+    return true;
+  }
+
   #decide(method: string, type: MethodType | undefined, request: JsonMessage | undefined): FaultDecision {
     const subject = this.#names.subject(request);
     return this.#engine.decide({ method, subject, responseStream: type?.responseStream ?? false });
@@ -134,6 +149,8 @@ interface CallParts {
   readonly type: MethodType | undefined;
   /** The runtime has answered a call whose answer is dropped: it has done what there was to do. */
   readonly onDropped: () => void;
+  /** Whether a message of a stream of events is lost. */
+  readonly loses: (message: Buffer) => boolean;
 }
 
 type Decide = (request: JsonMessage | undefined) => FaultDecision;
@@ -230,7 +247,8 @@ class FaultyCall {
   }
 
   #answer(runtime: ClientHttp2Stream, duplicates: number, request: JsonMessage | undefined, names: Names): void {
-    const { stream, observer, type } = this.#parts;
+    const { stream, observer, type, loses } = this.#parts;
+    const isStream = type?.responseStream === true;
     const reader = new MessageReader();
     let trailers: IncomingHttpHeaders = {};
     runtime.on('response', (headers, flags) => {
@@ -256,8 +274,11 @@ class FaultyCall {
     runtime.on('data', (part: Buffer) => {
       const messages = type === undefined ? [] : reader.push(part);
       for (const message of messages) names.learn(type?.name ?? '', request, decodeOrShow(message, type?.response));
-      if (duplicates === 0) pass(part);
-      else for (const message of messages) for (let copy = 0; copy <= duplicates; copy++) pass(frameMessage(message));
+      const kept = isStream ? messages.filter((message) => !loses(message)) : messages;
+      // A message of a stream is passed on when it has come whole: whose it is shows then alone.
+      if (isStream)
+        for (const message of kept) for (let copy = 0; copy <= duplicates; copy++) pass(frameMessage(message));
+      else pass(part);
     });
     runtime.on('trailers', (fields) => {
       trailers = fields;

@@ -23,6 +23,8 @@ export interface FaultRule {
   readonly name: string;
   /** Patterns; absent matches every call. */
   readonly method: string | undefined;
+  /** A pattern of what a stream of events tells: containerd's topic, or CRI's type. Such a rule is about events, not about calls. */
+  readonly event?: string | undefined;
   readonly pod: string | undefined;
   readonly container: string | undefined;
   /** Only this one of the calls that match, from 1. */
@@ -54,9 +56,17 @@ export interface CallToJudge {
   readonly responseStream: boolean;
 }
 
+/** One message of a stream of events. */
+export interface EventToJudge {
+  /** "/tasks/exit", "CONTAINER_STOPPED_EVENT" */
+  readonly event: string;
+  readonly subject: Subject;
+}
+
 const RULE_KEYS = new Set([
   'name',
   'method',
+  'event',
   'pod',
   'container',
   'nth',
@@ -99,9 +109,13 @@ function parseRule(rule: unknown, index: number, where: string): FaultRule {
   const effect = parseEffect(rule, where, whole('duplicate', rule['duplicate']));
   if (effect.kind === 'pass' && delayMs === 0)
     throw new UserError(`${where} must have one of delay, fail, drop, hang, duplicate`);
+  const event = text('event', rule['event']);
+  if (event !== undefined && (effect.kind !== 'drop' || delayMs > 0 || rule['method'] !== undefined))
+    throw new UserError(`${where}.event goes with drop alone: an event is lost or it is not`);
   return {
     name: text('name', rule['name']) ?? `rule ${index + 1}`,
     method: text('method', rule['method']),
+    event,
     pod: text('pod', rule['pod']),
     container: text('container', rule['container']),
     nth: whole('nth', rule['nth']),
@@ -180,24 +194,44 @@ export class FaultEngine {
     const names: string[] = [];
     for (const each of this.#rules) {
       const { rule } = each;
-      if (!matches(rule, call)) continue;
-      each.matched++;
-      if (rule.nth !== undefined && each.matched !== rule.nth) continue;
-      if (rule.count !== undefined && each.used >= rule.count) continue;
-      if (rule.probability < 1 && this.#random() >= rule.probability) continue;
-      each.used++;
+      if (!matches(rule, call) || !this.#takes(each)) continue;
       delayMs += rule.delayMs;
       if (effect.kind === 'pass') effect = rule.effect;
       names.push(rule.name);
     }
     return { delayMs, effect, rules: names };
   }
+
+  /** The name of the rule by which an event is lost; undefined where it passes. */
+  loses({ event, subject }: EventToJudge): string | undefined {
+    return this.#rules.find((each) => {
+      const { rule } = each;
+      if (rule.event === undefined || !matchesPattern(rule.event, event)) return false;
+      return isAbout(rule, subject) && this.#takes(each);
+    })?.rule.name;
+  }
+
+  /** Whether a rule that matches takes effect this time. */
+  #takes(each: { readonly rule: FaultRule; matched: number; used: number }): boolean {
+    const { rule } = each;
+    each.matched++;
+    if (rule.nth !== undefined && each.matched !== rule.nth) return false;
+    if (rule.count !== undefined && each.used >= rule.count) return false;
+    if (rule.probability < 1 && this.#random() >= rule.probability) return false;
+    each.used++;
+    return true;
+  }
 }
 
 function matches(rule: FaultRule, { method, subject, responseStream }: CallToJudge): boolean {
+  if (rule.event !== undefined) return false;
   // A unary call has one answer, and gRPC no way to give it twice.
   if (rule.effect.kind === 'duplicate' && !responseStream) return false;
   if (rule.method !== undefined && !matchesMethod(rule.method, method)) return false;
+  return isAbout(rule, subject);
+}
+
+function isAbout(rule: FaultRule, subject: Subject): boolean {
   if (rule.pod !== undefined && !matchesPod(rule.pod, subject.pod)) return false;
   if (rule.container === undefined) return true;
   return subject.container !== undefined && matchesPattern(rule.container, subject.container);

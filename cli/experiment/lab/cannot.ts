@@ -8,6 +8,7 @@ import { processProblems } from '../processes.ts';
 import type { WorldStep } from '../world.ts';
 import { faultProblem } from './faults.ts';
 import type { LabAgent } from './lab-agent.ts';
+import { silentServers } from './silent-servers.ts';
 
 /** Names of the images that a lab has (labs/images). */
 const LAB_IMAGES: readonly string[] = ['nginx:stable', 'busybox:stable', 'busybox:latest', 'nginx:latest'];
@@ -94,6 +95,11 @@ function missingProcess(name: ProcessName, spec: WorldSpec): string | undefined 
 
 /** One line each; the same line once. */
 export function labCannot(spec: WorldSpec, steps: readonly WorldStep[], agent: LabAgent): readonly string[] {
-  const problems = [...worldProblems(spec), ...steps.flatMap((step) => stepProblem(step, spec, agent))];
+  const silent = spec.dns === true ? [] : silentServers(steps);
+  const problems = [
+    ...worldProblems(spec),
+    ...silent.map((address) => `the name server ${address}: it is silent in a world with a name server: set world.dns`),
+    ...steps.flatMap((step) => stepProblem(step, spec, agent)),
+  ];
   return [...new Set(problems)];
 }

@@ -10,7 +10,10 @@ import { poll } from '../../../lib/retry.ts';
 
 const COREFILE_PATH = resourcePath('v1', 'configmaps', { namespace: 'kube-system', name: 'coredns' });
 const MARK = 'experiment-query';
-/** The cluster's names, the two of other domains that the simulated world knows, and a line for each answer. */
+/**
+ * The cluster's names, the two of other domains that the simulated world knows, a line for each answer, and no other name: the
+ * root zone is a cluster's without a service.
+ */
 const COREFILE = `.:53 {
     errors
     ready
@@ -20,7 +23,7 @@ const COREFILE = `.:53 {
        203.0.113.11 www.example.com
        fallthrough
     }
-    kubernetes cluster.local {
+    kubernetes cluster.local . {
        pods insecure
     }
     reload
@@ -34,6 +37,8 @@ const LOOK_MS = 100;
 /** One query. */
 export interface LabQuery {
   readonly address: string;
+  /** The address that was asked. */
+  readonly server: string;
   readonly type: string;
   /** Without the dot at its end. */
   readonly name: string;
@@ -42,11 +47,11 @@ export interface LabQuery {
 }
 
 /** Undefined for a line of another kind. Pure. */
-export function parseQuery(line: string): LabQuery | undefined {
+export function parseQuery(line: string, server: string): LabQuery | undefined {
   const [, address, type, name, answer, seconds] =
     new RegExp(`${MARK} (\\S+) (\\S+) (\\S+) (\\S+) ([\\d.]+)s`).exec(line) ?? [];
   if (address === undefined || type === undefined || name === undefined || answer === undefined) return undefined;
-  return { address, type, name: name.replace(/\.$/, ''), answer, durationMs: Number(seconds) * 1000 };
+  return { address, server, type, name: name.replace(/\.$/, ''), answer, durationMs: Number(seconds) * 1000 };
 }
 
 /** Pods by address, and queries whose pod is not known yet. */

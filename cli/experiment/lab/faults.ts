@@ -6,12 +6,15 @@ import { type FaultRules, parseFaultRules } from '../../tap/fault-rules.ts';
 import { milliseconds } from '../duration.ts';
 import type { FaultRule } from '../model.ts';
 
+/** Rules of CRI whose call begins so are about events of the runtime: "event CONTAINER_STOPPED_EVENT", "event /tasks/exit". */
+const EVENT = 'event ';
+
 /** Why a rule cannot be followed there; undefined when it can. */
 export function faultProblem(on: 'cri' | 'cni' | 'csi' | 'api' | 'dns', rule: FaultRule): string | undefined {
   switch (on) {
     case 'cri':
-      return rule.call.startsWith('event ')
-        ? "the runtime's events are one stream there, and none of them can be lost alone: use --on sim"
+      return rule.call.startsWith(EVENT) && rule.action !== 'drop'
+        ? "the runtime's events can be lost there (`action: drop`), and nothing else: use --on sim"
         : undefined;
     case 'cni':
       return rule.action === 'duplicate' ? 'a CNI plugin is run once for each call: nothing is duplicated' : undefined;
@@ -21,7 +24,7 @@ export function faultProblem(on: 'cri' | 'cni' | 'csi' | 'api' | 'dns', rule: Fa
       if (rule.pod !== undefined) return "the lab's CSI driver does not know the pod of a call: leave `pod` out";
       return undefined;
     case 'api':
-      return 'API calls are encrypted between agent and server: use `cut: {from: apiserver}`, or --on sim';
+      return rule.action === 'duplicate' ? 'an API call is passed on once there: use --on sim' : undefined;
     case 'dns':
       return "queries of a lab's name server neither fail nor wait: use --on sim";
   }
@@ -33,7 +36,7 @@ const MILLISECONDS_DEFAULT = '1s';
 export function criFaults(rules: readonly FaultRule[]): FaultRules {
   if (rules.length === 0) return { seed: 1, rules: [] };
   const tapRules = rules.map((rule) => ({
-    method: rule.call,
+    ...(rule.call.startsWith(EVENT) ? { event: rule.call.slice(EVENT.length) } : { method: rule.call }),
     ...(rule.pod === undefined ? {} : { pod: rule.pod }),
     ...(rule.times === undefined ? {} : { count: rule.times }),
     ...(rule.delay !== undefined || rule.action === 'delay'

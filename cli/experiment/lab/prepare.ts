@@ -23,6 +23,8 @@ const LOOK_MS = 100;
 /** What stands between the agent and what it calls, by what the steps need. */
 export interface Needs {
   readonly apiserverLink: boolean;
+  /** Stands behind the link. */
+  readonly apiFaults: boolean;
   readonly runtimeLink: boolean;
   readonly criFaults: boolean;
   readonly cniFaults: boolean;
@@ -39,7 +41,8 @@ export function needsOf(steps: readonly WorldStep[], agent: LabAgent): Needs {
   );
   const faults = new Set(steps.flatMap((step) => ('fault' in step ? [step.fault.on] : [])));
   return {
-    apiserverLink: cuts.has('apiserver'),
+    apiserverLink: cuts.has('apiserver') || faults.has('api'),
+    apiFaults: faults.has('api'),
     runtimeLink: cuts.has('runtime'),
     // The calls of another kubelet are known from what passes there.
     criFaults: faults.has('cri') || agent.kind === 'foreign',

@@ -25,6 +25,7 @@ import type { ContainerWatch } from './containers.ts';
 import { cniRuleFiles, criFaults, csiFaults } from './faults.ts';
 import type { Link } from './link.ts';
 import type { Kinds } from './objects.ts';
+import { withLabServer } from './silent-servers.ts';
 
 export interface StepParts {
   readonly lab: RunningLab;
@@ -38,6 +39,7 @@ export interface StepParts {
   /** Between the agent and what it calls, where the experiment needs it. */
   readonly links: { readonly apiserver?: Link | undefined; readonly runtime?: Link | undefined };
   readonly criFaults?: FaultProxy | undefined;
+  readonly apiFaults?: { setFaults(rules: readonly FaultRule[]): Promise<void> } | undefined;
   /** The wrapper's directory, where CNI calls can fail. */
   readonly cniDirectory?: string | undefined;
   readonly csiFaultFile?: string | undefined;
@@ -158,7 +160,7 @@ export class LabSteps {
     for (const manifest of manifests as readonly unknown[]) {
       if (!isManifest(manifest)) throw new UserError('a manifest needs kind and metadata.name');
       if (isStaticPod(manifest)) await this.#applyStatic(manifest);
-      else await this.#applyOne(manifest);
+      else await this.#applyOne(withLabServer(manifest, this.#parts.lab.state.dns?.server));
     }
   }
 
@@ -253,8 +255,9 @@ export class LabSteps {
   }
 
   async #fault(on: 'cri' | 'cni' | 'csi' | 'api' | 'dns', rules: readonly FaultRule[]): Promise<void> {
-    const { criFaults: proxy, cniDirectory, csiFaultFile } = this.#parts;
+    const { criFaults: proxy, apiFaults, cniDirectory, csiFaultFile } = this.#parts;
     if (on === 'cri' && proxy !== undefined) proxy.setFaults(criFaults(rules));
+    else if (on === 'api' && apiFaults !== undefined) await apiFaults.setFaults(rules);
     else if (on === 'cni' && cniDirectory !== undefined) await writeCniRules(cniDirectory, rules);
     else if (on === 'csi' && csiFaultFile !== undefined) await writeFileAtomic(csiFaultFile, csiFaults(rules));
     else throw new UserError(`nothing here makes faults of ${on}`);

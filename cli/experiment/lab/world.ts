@@ -1,6 +1,7 @@
 // The world of an experiment on a real node: a lab of its own, with what can be cut or made to fail standing between the agent
 // and what it calls. Observes through watches, the agent's trace, the runtime and the kernel.
 
+import type { Socket } from 'node:dgram';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { resourcePath } from '../../../client/paths.ts';
@@ -30,16 +31,18 @@ import { TapSpans } from '../../timeline/tap-evidence.ts';
 import type { WorldSpec } from '../model.ts';
 import type { Observation } from '../observation.ts';
 import type { World, WorldStep } from '../world.ts';
+import { ApiFaultsOfLab } from './api-faults-of-lab.ts';
 import { labCannot } from './cannot.ts';
 import type { ContainerChange } from './container-lives.ts';
 import { ContainerWatch } from './containers.ts';
-import { DnsQueries, linesFrom, logQueries, parseQuery } from './dns-queries.ts';
+import { DnsQueries, type LabQuery, linesFrom, logQueries, parseQuery } from './dns-queries.ts';
 import { FOREIGN_CONFIGURATION, type LabAgent, parseAgent, programOf } from './lab-agent.ts';
 import { Link } from './link.ts';
 import { Kinds, type ObjectChange, WATCHED, watchObjects } from './objects.ts';
 import { newSampler, PodSamples } from './pod-samples.ts';
 import { checkRuntime, makeCniWrappers, needsOf, serviceAccountReady } from './prepare.ts';
 import { clearLeftRuns, labRootOf, makeRunDirectory, RUNS_DIRECTORY } from './run-directory.ts';
+import { listenSilently, silentServers } from './silent-servers.ts';
 import { deleteAndWait, LabSteps } from './steps.ts';
 import { followTrace } from './trace-follower.ts';
 
@@ -79,6 +82,7 @@ export function createLabWorld(options: LabWorldOptions): World {
 interface Between {
   readonly directory: string;
   readonly apiserver?: { readonly link: Link; readonly server: string };
+  readonly apiFaults?: ApiFaultsOfLab;
   readonly runtime?: Link;
   readonly proxy?: FaultProxy;
   /** The socket that the agent calls; undefined for containerd's own. */
@@ -115,6 +119,7 @@ class LabWorld implements World {
   readonly #spans: string[] = [];
   #recorder: Recorder | undefined;
   #queries: DnsQueries | undefined;
+  #silent: readonly Socket[] = [];
 
   constructor(options: LabWorldOptions, agent: LabAgent) {
     this.#options = options;
@@ -244,8 +249,14 @@ class LabWorld implements World {
     }
     if (runtime !== paths.containerd.socket) add({ runtimeSocket: runtime });
     if (needs.apiserverLink) {
+      const log = (line: string): void => this.#options.say(`fault: ${line}`);
+      const faults = needs.apiFaults
+        ? new ApiFaultsOfLab(paths, join(directory, 'api.sock'), { clock: this.#clock, log })
+        : undefined;
+      if (faults !== undefined) add({ apiFaults: faults });
       const link = new Link({
         to: async () => {
+          if (faults !== undefined) return await faults.socket();
           const state = await readLabState(paths);
           return state === undefined ? undefined : { host: '127.0.0.1', port: state.apiserverPort };
         },
@@ -332,6 +343,7 @@ class LabWorld implements World {
       signal,
       links: { apiserver: between?.apiserver?.link, runtime: between?.runtime },
       criFaults: between?.proxy,
+      apiFaults: between?.apiFaults,
       cniDirectory: between?.cniDirectory,
       csiFaultFile: between?.csiFaultFile,
       staticPodDirectory: between?.staticPodDirectory,
@@ -343,15 +355,22 @@ class LabWorld implements World {
   async #followQueries(lab: RunningLab, signal: AbortSignal): Promise<void> {
     const log = lab.paths.logFile('dns');
     await logQueries(lab.client, log, { clock: this.#clock, signal });
-    this.#queries = new DnsQueries((at, pod, { durationMs: value, type, name, answer }) =>
-      this.#add({ type: 'sample', at, series: 'dnsQuery', labels: { pod, type, name, answer }, value }),
+    this.#queries = new DnsQueries((at, pod, { durationMs: value, type, name, server, answer }) =>
+      this.#add({ type: 'sample', at, series: 'dnsQuery', labels: { pod, type, name, server, answer }, value }),
     );
+    const { bridge } = lab.paths;
+    const onSilence = (query: LabQuery): void => this.#queries?.add(this.now(), query);
+    this.#silent = await listenSilently(silentServers(this.#steps), bridge, onSilence);
+    const server = lab.state.dns?.server ?? '';
     let { next } = await linesFrom(log, 0);
     this.#run(
       this.#every(FLUSH_MS, async () => {
         const found = await linesFrom(log, next);
         ({ next } = found);
-        for (const query of found.lines.map(parseQuery)) if (query !== undefined) this.#queries?.add(this.now(), query);
+        for (const line of found.lines) {
+          const query = parseQuery(line, server);
+          if (query !== undefined) this.#queries?.add(this.now(), query);
+        }
       }),
     );
   }
@@ -499,15 +518,18 @@ class LabWorld implements World {
     await this.#starting.catch(() => undefined);
     await Promise.all(this.#work);
     this.#containers?.close();
+    for (const socket of this.#silent) socket.close();
     const between = this.#between;
     // The agent has to reach everything to end its pods.
     between?.apiserver?.link.heal();
     between?.runtime?.heal();
     between?.proxy?.setFaults({ seed: 1, rules: [] });
+    await between?.apiFaults?.setFaults([]);
     if (between?.cniDirectory !== undefined) await removeTree(join(between.cniDirectory, 'rules'));
     if (this.#options.lab !== undefined) await this.#undo(this.#options.lab);
     const problems = (await this.#lab?.stop()) ?? [];
     await between?.apiserver?.link.close();
+    await between?.apiFaults?.close();
     await between?.runtime?.close();
     await between?.proxy?.close();
     if (problems.length > 0) throw new UserError(`not everything could be cleaned: ${problems.join('; ')}`);

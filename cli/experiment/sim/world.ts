@@ -15,6 +15,7 @@ import type { Log } from '../../../lib/log.ts';
 import { quantityValue } from '../../../lib/quantity.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
 import { milliseconds } from '../duration.ts';
+import { FaultSet, podOfPath } from '../fault-set.ts';
 import type { FaultRule, Manifest, ProcessName, WorldSpec } from '../model.ts';
 import type { ContainerObservation, Observation } from '../observation.ts';
 import { isStaticPod, staticPodFile } from '../static-pods.ts';
@@ -23,7 +24,7 @@ import { configureAgent } from './agent-options.ts';
 import { tracedApi } from './agent-parts.ts';
 import { simCannot } from './cannot.ts';
 import { type RunningControllers, startControllers } from './controllers.ts';
-import { dnsInjectionOf, FaultSet, injectionOf, pluginInjectionOf } from './faults.ts';
+import { dnsInjectionOf, injectionOf, pluginInjectionOf } from './faults.ts';
 import { createMachine, type ExperimentMachine } from './machine.ts';
 
 export interface SimWorldOptions {
@@ -385,7 +386,7 @@ class SimWorld implements World {
       runtime.events.lose = (topic, id) => events.take(`${EVENT}${topic}`, this.#podOfSubject(id)) !== undefined;
     } else {
       server.line.inject = (call, path) => {
-        const rule = set.take(`${call} ${path}`, undefined);
+        const rule = set.take(`${call} ${path}`, podOfPath(path));
         return rule === undefined ? undefined : injectionOf(rule, call, 'api');
       };
     }

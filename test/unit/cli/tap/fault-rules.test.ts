@@ -51,6 +51,18 @@ test('a failure has its code and message, a stream is duplicated', () => {
   ).toEqual({ kind: 'duplicate', times: 2 });
 });
 
+test('an event of one pod is lost as often as the rule says, and no call is', () => {
+  const running = engine('rules: [{name: deaf, event: "/tasks/*", pod: demo/web, count: 1, drop: true}]');
+  expect(running.decide(call('StartContainer', 'demo/web', 'main')).effect.kind).toBe('pass');
+  const of = (event: string, pod: string): string | undefined => running.loses({ event, subject: { pod } });
+  expect([
+    of('/tasks/exit', 'demo/other'),
+    of('/containers/delete', 'demo/web'),
+    of('/tasks/exit', 'demo/web'),
+  ]).toEqual([undefined, undefined, 'deaf']);
+  expect(of('/tasks/exit', 'demo/web')).toBeUndefined();
+});
+
 test('chance is the same for the same seed, and about what was asked for', () => {
   const rules = (seed: number): string => `{seed: ${seed}, rules: [{probability: 0.3, hang: true}]}`;
   expect(kinds(rules(7), 200)).toEqual(kinds(rules(7), 200));
@@ -63,6 +75,8 @@ test('chance is the same for the same seed, and about what was asked for', () =>
 test.each([
   ['[]', 'must have "rules"'],
   ['rules: []', 'at least one'],
+  ['rules: [{event: /tasks/exit, hang: true}]', 'rules[0].event goes with drop alone'],
+  ['rules: [{event: /tasks/exit, method: A, drop: true}]', 'rules[0].event goes with drop alone'],
   ['{rules: [{hang: true}], seed: x}', 'seed must be a whole number'],
   ['{rules: [{hang: true}], more: 1}', '"more" is neither'],
   ['rules: [1]', 'rules[0] must be a mapping'],

@@ -54,7 +54,7 @@ describe('a lab refuses by name', () => {
   const steps: readonly (readonly [string, WorldStep, string])[] = [
     ['another time', { clock: { add: '1h' } }, 'clock'],
     ['a shutdown', { shutdown: {} }, 'shutdown'],
-    ['faults of the API', { fault: { on: 'api', rules: [rule('fail')] } }, 'cut: {from: apiserver}'],
+    ['an API call twice', { fault: { on: 'api', rules: [rule('duplicate')] } }, 'passed on once'],
     ['faults of DNS', { fault: { on: 'dns', rules: [rule('fail')] } }, 'neither fail nor wait'],
     ['faults of CSI without a driver', { fault: { on: 'csi', rules: [rule('fail')] } }, 'set world.csi'],
     ['a duplicated CNI call', { fault: { on: 'cni', rules: [rule('duplicate')] } }, 'duplicated'],
@@ -114,6 +114,7 @@ describe('a lab refuses by name', () => {
       { heal: { from: 'registry' } },
       { fault: { on: 'cri', rules: [rule('duplicate')] } },
       { fault: { on: 'csi', rules: [rule('hang')] } },
+      { fault: { on: 'api', rules: [rule('delay'), rule('drop')] } },
       { use: { memory: '10Mi', pod: 'a' } },
     ];
     expect(labCannot(spec, doable, NODELET)).toEqual([]);
@@ -127,9 +128,9 @@ test.each<readonly [string, readonly WorldStep[], LabAgent, readonly string[]]>(
   ['a link that is only healed', [{ heal: { from: 'runtime' } }], NODELET, ['runtimeLink']],
   [
     'all faults',
-    (['cri', 'cni', 'csi'] as const).map((on) => ({ fault: { on, rules: [] } })),
+    (['cri', 'cni', 'csi', 'api'] as const).map((on) => ({ fault: { on, rules: [] } })),
     NODELET,
-    ['criFaults', 'cniFaults', 'csiFaults'],
+    ['apiserverLink', 'apiFaults', 'criFaults', 'cniFaults', 'csiFaults'],
   ],
   ['a directory of static pods', [{ apply: [STATIC_POD] }], NODELET, ['staticPods']],
 ])('between the agent and its calls stands %s', (_, steps, agent, names) => {
