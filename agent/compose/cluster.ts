@@ -33,6 +33,8 @@ export interface Cluster {
   readonly sources: readonly PodSource[];
   /** The node as admission is to see it. */
   node(): AdmissionNode;
+  /** This node's object as it is watched; undefined while it is not known, and in standalone mode. */
+  watchedNode(): Node | undefined;
   /** Begins to follow the server, and keeps mirrors of these pods. */
   start(pods: MirroredPods): void;
   close(): void;
@@ -93,6 +95,7 @@ export function createCluster(base: AgentBase, access: ClusterAccess | undefined
       ...statics.map((source) => mirrors.staticSource(source)),
     ],
     node: () => admissionNode(options, machine, watch.node()),
+    watchedNode: () => watch.node(),
     start: (pods) => {
       watch.start();
       objects.start();
@@ -166,6 +169,7 @@ function standalone({ options, log }: AgentBase, machine: Machine, sources: read
     objects: createNoObjects(),
     sources,
     node: () => initialNode(options, machine),
+    watchedNode: () => undefined,
     start: () => undefined,
     close: () => undefined,
   };

@@ -56,6 +56,7 @@ export function createNode(base: AgentBase, parts: NodeParts): NodeAgent | undef
     shutdown: () => shutdown.notReadyReason(),
     volumesInUse: () => inUse.list(),
     onVolumesWritten: (names) => inUse.written(names),
+    watched: () => cluster.watchedNode(),
   });
   signals.networkChanged.subscribe(() => void node.checkNow());
   shutdown.changed.subscribe(() => void node.checkNow());

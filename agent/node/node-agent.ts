@@ -1,6 +1,7 @@
 // The node's own loop: registers the Node, keeps its status and lease current, and reports at once when the node becomes
 // ready or stops being so. The Node's content is decided in register.ts, status.ts and conditions.ts.
 
+import type { RequestOptions } from '../../client/api.ts';
 import { isAlreadyExists, isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Node } from '../../client/types.ts';
@@ -58,6 +59,10 @@ export class NodeAgent {
   #reportedReady = false;
   /** `spec.unschedulable` at the last look. */
   #unschedulable = false;
+  /** The watched Node may be older than what the server has: it is read. */
+  #mayBeStale = true;
+  /** The version that the last status was made from: a watch that shows it has not seen that status yet. */
+  #madeFrom: string | undefined;
 
   constructor(options: NodeAgentOptions) {
     this.#options = options;
@@ -75,6 +80,7 @@ export class NodeAgent {
       onRenewed: () => {
         if (!this.#recovered('lease', "the node's lease is renewed again")) return;
         // The node may have been declared Unknown meanwhile: its status waits neither for its period nor for a dead connection.
+        this.#mayBeStale = true;
         this.#attempt.abort(new Error('the API server answers again'));
         this.wake(true);
       },
@@ -155,6 +161,7 @@ export class NodeAgent {
       } catch (error) {
         if (signal.aborted) return;
         if (attempt.aborted) continue;
+        this.#mayBeStale = true;
         const why = isNotFound(error) ? `there is no Node ${this.#options.nodeName}` : errorMessage(error);
         this.#troubled('status', `cannot update the node's status: ${why}`);
       }
@@ -221,11 +228,31 @@ export class NodeAgent {
     return patch === undefined ? existing : await client.patch<Node>(this.#path, patch, 'merge', request);
   }
 
-  /** Reads the Node, and writes its status when it has changed or has not been written for long. */
+  /**
+   * The Node as it is watched, as in the kubelet. It is read where nobody watches, after a failure, and where the watch has not
+   * shown the agent's own last write yet.
+   */
+  async #currentNode(request: RequestOptions): Promise<Node> {
+    const { client, watched } = this.#options;
+    const known = this.#node;
+    const seen = this.#mayBeStale ? undefined : watched?.();
+    if (seen !== undefined && known !== undefined && seen.metadata.uid === known.metadata.uid) {
+      const version = seen.metadata.resourceVersion;
+      if (version === known.metadata.resourceVersion) return known;
+      // Nobody else writes images, and the watch leaves them out.
+      const images = known.status?.images;
+      const status = { ...seen.status, ...(images === undefined ? {} : { images }) };
+      if (version !== this.#madeFrom) return { ...seen, status };
+    }
+    return await client.get<Node>(this.#path, undefined, request);
+  }
+
+  /** Writes the status of the Node when it has changed or has not been written for long. */
   async #syncStatus(signal: AbortSignal): Promise<void> {
     const { client, clock, config } = this.#options;
     const request = { timeoutMs: REQUEST_TIMEOUT_MS, signal };
-    const node = await client.get<Node>(this.#path, undefined, request);
+    const node = await this.#currentNode(request);
+    this.#mayBeStale = false;
     this.#saw(node);
     this.#tellSchedulable(node.spec?.unschedulable === true);
     const next = await this.#makeStatus(node);
@@ -233,6 +260,7 @@ export class NodeAgent {
     const age = this.#reportedAt === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - this.#reportedAt;
     if (age < config.nodeStatusReportFrequency && !statusChanged(node.status, next)) return;
     const path = resourcePath('v1', 'nodes', { name: this.#options.nodeName, subresource: 'status' });
+    this.#madeFrom = node.metadata.resourceVersion;
     this.#saw(await client.patch<Node>(path, statusPatch(node.status, next), 'strategic', request));
     this.#reportedAt = clock.monotonic();
     this.#tellTransitions(node, next);

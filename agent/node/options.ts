@@ -2,6 +2,7 @@
 // be passed as it is. Types only.
 
 import type { ApiClient } from '../../client/api.ts';
+import type { Node } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { EventRecorder } from '../ports/api.ts';
@@ -65,6 +66,8 @@ export interface NodeAgentOptions {
   readonly volumesInUse?: () => readonly string[];
   /** Called with the volumesInUse of the status on the server. */
   readonly onVolumesWritten?: (names: readonly string[]) => void;
+  /** The Node as a watch shows it, its images aside; undefined where it does not. Without it the Node is read for each status. */
+  readonly watched?: () => Node | undefined;
   /** 0 ≤ x < 1; Math.random by default. */
   readonly random?: () => number;
 }

@@ -10,7 +10,7 @@ import { runtimeStatus } from './convert.ts';
 import { type CriClient, isRuntimeError, SHORT_DEADLINE_MS } from './cri-client.ts';
 import { ExitTracker } from './events/exit-tracker.ts';
 import { LifecycleEvents } from './events/lifecycle-events.ts';
-import { LifecycleListeners } from './events/pleg.ts';
+import { LifecycleListeners, longestRelistMs } from './events/pleg.ts';
 import { PodFiles } from './files.ts';
 import { createCriClient } from './grpc-cri-client.ts';
 import { Images } from './images.ts';
@@ -25,7 +25,7 @@ import { createRuntimeUsage } from './usage.ts';
 
 const DEFAULT_DEADLINE_MS = 120_000;
 const DEFAULT_RELIST_MS = 10_000;
-/** A complete read of a pod is relied on for this many periods of the relist, which renews it. */
+/** A complete read of a pod is relied on for this many of the longest pauses between relists, which renew it. */
 const FRESH_RELISTS = 3;
 
 async function capabilities(client: CriClient, events: LifecycleEvents): Promise<RuntimeCapabilities | undefined> {
@@ -53,7 +53,9 @@ function createParts(options: CriRuntimeOptions) {
   const client = options.client ?? createCriClient(options.endpoint, options.imageEndpoint ?? options.endpoint, tracer);
   const stop = new AbortController();
   const listeners = new LifecycleListeners();
-  const cache = new RuntimeCache(clock, relistPeriodMs * FRESH_RELISTS, (change) => listeners.report(change));
+  const cache = new RuntimeCache(clock, longestRelistMs(relistPeriodMs) * FRESH_RELISTS, (change) =>
+    listeners.report(change),
+  );
   const statuses = new StatusReader(client, cache, deadlineMs);
   const observer = new Observer(client, cache, statuses, clock, deadlineMs);
   const exits = new ExitTracker(cache, statuses, clock, stop.signal);

@@ -53,7 +53,7 @@ export interface CriRuntimeOptions {
   readonly node: NodeSettings;
   /** Deadline of ordinary calls, ms; runtimeRequestTimeout, 2 min by default. */
   readonly requestTimeoutMs?: number;
-  /** Period of the safety-net relist while an event stream serves, ms. Default 10 s. */
+  /** Period of the safety-net relist while an event stream serves, ms; up to six times that where nothing happens. Default 10 s. */
   readonly relistPeriodMs?: number;
   /** Use this source of events instead of probing. */
   readonly eventSource?: EventSource;

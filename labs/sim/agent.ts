@@ -266,6 +266,7 @@ export function startSimAgent(machine: SimMachine, options: SimAgentOptions): Ru
     pressure,
     shutdown,
     inUse,
+    watched: node,
     ...(options.node === undefined ? {} : { changed: options.node }),
     ...(options.nodeConfig === undefined ? {} : { config: options.nodeConfig }),
   });

@@ -9,7 +9,8 @@ import type { NodeShutdownState } from '../../agent/shutdown/shutdown-state.ts';
 import type { VolumesInUse } from '../../agent/volumes/volumes-in-use.ts';
 import { FACTS, HOST_IPS, NODE_CONFIG, NODE_NAME } from './node-facts.ts';
 
-export interface SimNodeParts extends Pick<NodeAgentOptions, 'client' | 'recorder' | 'clock' | 'log' | 'random'> {
+export interface SimNodeParts
+  extends Pick<NodeAgentOptions, 'client' | 'recorder' | 'clock' | 'log' | 'random' | 'watched'> {
   readonly runtime: CriRuntime;
   readonly pods: PodsAgent;
   readonly pressure: NodePressureState;

@@ -23,7 +23,7 @@ import type { StatusReader } from '../status-reader.ts';
 import { CONTAINERD_END_FILTERS, CONTAINERD_FILTERS, decodeEnvelope } from './containerd-events.ts';
 import { decodeContainerEvent } from './cri-events.ts';
 import type { ExitTracker } from './exit-tracker.ts';
-import { type LifecycleListeners, plegProblem } from './pleg.ts';
+import { type LifecycleListeners, nextRelistMs, plegProblem } from './pleg.ts';
 import type { RuntimeEvent } from './runtime-event.ts';
 
 const POLL_MS = 1000;
@@ -41,6 +41,7 @@ export interface LifecycleOptions {
   readonly clock: Clock;
   /** Ends everything here, for good. */
   readonly signal: AbortSignal;
+  /** Between lists while an event stream serves, where something happens; longer where nothing does (nextRelistMs). */
   readonly relistPeriodMs: number;
   readonly eventSource?: EventSource;
   readonly onTrouble?: (message: string) => void;
@@ -52,6 +53,10 @@ export class LifecycleEvents {
   readonly #stop: AbortSignal;
   #source: EventSource | undefined;
   #relistTimer: Timer | undefined;
+  /** How long after the last list the next one comes, ms. */
+  #relistMs: number;
+  /** The cache's inputs after the last list: as many at the next one mean that nothing happened. */
+  #listedSeq: number | undefined;
   #relistFailed = false;
   /** Monotonic ms: when the first list was due, and when one last succeeded. */
   #startedAt: MonotonicMs | undefined;
@@ -62,6 +67,7 @@ export class LifecycleEvents {
   constructor(options: LifecycleOptions) {
     this.#options = options;
     this.#stop = options.signal;
+    this.#relistMs = options.relistPeriodMs;
   }
 
   /** The first listener starts the stream; it then runs until the signal. */
@@ -158,6 +164,7 @@ export class LifecycleEvents {
       if (late !== undefined) return late;
       this.#settle(answers ? source : undefined);
       if (!answers && stream !== undefined) return { unimplemented: false, message: 'the runtime does not answer' };
+      this.#relistMs = this.#options.relistPeriodMs;
       this.#scheduleRelist(source);
       return await Promise.race([ended, stopped]);
     } finally {
@@ -213,6 +220,7 @@ export class LifecycleEvents {
   }
 
   #take(event: RuntimeEvent): void {
+    this.#listSoon();
     this.#handle(event).catch((error: unknown) => {
       if (this.#stop.aborted) return;
       // The relist finds what could not be confirmed; a stopped runtime ends its stream.
@@ -250,25 +258,36 @@ export class LifecycleEvents {
   }
 
   #scheduleRelist(source: EventSource): void {
-    const { clock, relistPeriodMs } = this.#options;
-    const period = source === 'poll' ? POLL_MS : relistPeriodMs;
+    const { clock } = this.#options;
     this.#relistTimer?.cancel();
-    this.#relistTimer = clock.after(period, () => {
+    this.#relistTimer = clock.after(source === 'poll' ? POLL_MS : this.#relistMs, () => {
+      const { cache, relistPeriodMs } = this.#options;
+      const isQuiet = cache.seq === this.#listedSeq;
       void this.#relist().then((ok) => {
         if (this.#stop.aborted) return;
         if (source === 'poll') this.#settle(ok ? source : undefined);
+        this.#relistMs = ok && isQuiet ? nextRelistMs(this.#relistMs, relistPeriodMs) : relistPeriodMs;
         this.#scheduleRelist(source);
       });
     });
   }
 
+  /** Where something happens, an event may be lost: the list waits no longer than its shortest period. */
+  #listSoon(): void {
+    const { relistPeriodMs } = this.#options;
+    if (this.#source === undefined || this.#source === 'poll' || this.#relistMs === relistPeriodMs) return;
+    this.#relistMs = relistPeriodMs;
+    this.#scheduleRelist(this.#source);
+  }
+
   /** Lists everything; what the cache did not know by then is reported as it takes the list in. */
   async #relist(): Promise<boolean> {
-    const { observer, clock, onRelist } = this.#options;
+    const { observer, cache, clock, onRelist } = this.#options;
     const began = clock.monotonic();
     try {
       await observer.list();
       this.#relistedAt = clock.monotonic();
+      this.#listedSeq = cache.seq;
       onRelist?.(elapsedMs(began, this.#relistedAt));
       this.#relistFailed = false;
       return true;

@@ -52,3 +52,16 @@ export function plegProblem(
   const [elapsed, threshold] = [goDuration(elapsedMs(relistedAt, now)), goDuration(RELIST_THRESHOLD_MS)];
   return `PLEG is not healthy: pleg was last seen active ${elapsed} ago; threshold is ${threshold}`;
 }
+
+/** Where nothing happens, lists come so many times rarer at most. */
+const QUIET_FACTOR = 6;
+
+/** The longest time between two lists under a stream of events (ms), where they have this period. */
+export function longestRelistMs(periodMs: number): number {
+  return periodMs * QUIET_FACTOR;
+}
+
+/** How long after a list (ms) that nothing had happened before, and that came after `lastMs`, the next one is due. */
+export function nextRelistMs(lastMs: number, periodMs: number): number {
+  return Math.min(2 * lastMs, longestRelistMs(periodMs));
+}

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { CONTAINERD_FILTERS, decodeEnvelope } from '../../../../../agent/runtime/events/containerd-events.ts';
 import { decodeContainerEvent } from '../../../../../agent/runtime/events/cri-events.ts';
-import { plegProblem } from '../../../../../agent/runtime/events/pleg.ts';
+import { longestRelistMs, nextRelistMs, plegProblem } from '../../../../../agent/runtime/events/pleg.ts';
 import { monotonicMs } from '../../../../../lib/clock.ts';
 import type { Envelope__Output } from '../../../../../proto/gen/containerd/types/Envelope.ts';
 import { loadProto } from '../../../../../proto/load.ts';
@@ -101,4 +101,11 @@ test.each([
 ])('%s', (_what, startedAt, relistedAt, now, problem) => {
   const moment = (ms: number | undefined) => (ms === undefined ? undefined : monotonicMs(ms));
   expect(plegProblem(moment(startedAt), moment(relistedAt), monotonicMs(now))).toBe(problem);
+});
+
+test('lists become rarer up to six times where nothing happens', () => {
+  const pauses = [10_000];
+  while (pauses.length < 6) pauses.push(nextRelistMs(pauses.at(-1) ?? 0, 10_000));
+  expect(pauses).toEqual([10_000, 20_000, 40_000, 60_000, 60_000, 60_000]);
+  expect(longestRelistMs(10_000)).toBe(60_000);
 });

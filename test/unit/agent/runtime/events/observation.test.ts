@@ -150,10 +150,10 @@ describe('observation', () => {
     expect(seen.containers).toHaveLength(fake.containers.size);
   });
 
-  test('a complete read is relied on for three periods of the relist and no longer', async () => {
+  test('a complete read is relied on for three of the longest pauses between relists and no longer', async () => {
     let ahead = 0;
     const clock: Clock = { ...systemClock, monotonic: () => plusMs(systemClock.monotonic(), ahead) };
-    const { fake, runtime } = await setup({ cri: false, containerd: true }, { clock, relistPeriodMs: 600_000 });
+    const { fake, runtime } = await setup({ cri: false, containerd: true }, { clock, relistPeriodMs: 100_000 });
     await runtime.capabilities();
     await runtime.observePod(POD);
     fake.calls.length = 0;
