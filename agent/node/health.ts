@@ -83,6 +83,11 @@ export class HealthMonitor {
     return notReadyBecause(this.#health).length === 0;
   }
 
+  /** The runtime has answered the last check; where it has not, it may be restarting. */
+  get answers(): boolean {
+    return !this.#versionStale;
+  }
+
   /** Checks both. */
   async check(): Promise<HealthChange> {
     const before = lastingReasons(this.#health);

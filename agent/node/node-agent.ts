@@ -20,8 +20,12 @@ import type { NodeAgentOptions } from './options.ts';
 import { adoptionPatch, newNode } from './register.ts';
 import { type FullNodeStatus, nextStatus, statusChanged, statusDelayMs, statusPatch } from './status.ts';
 
-/** The kubelet checks its runtime every 5 s; while a check fails we check more often, to be ready sooner. */
-const HEALTH_INTERVAL_MS = 5000;
+/**
+ * How often runtime and network are checked. The kubelet checks every 5 s, and writes what changed with a status, every 10 s. What
+ * changes here is written at once: checks are as rare as statuses, but where the runtime does not answer, and to be ready sooner.
+ */
+const HEALTH_INTERVAL_MS = 10_000;
+const NO_ANSWER_INTERVAL_MS = 5000;
 const UNHEALTHY_INTERVAL_MS = 1000;
 /** Registration waits this long for the first answer. */
 const FIRST_CHECK_MS = 2000;
@@ -126,7 +130,10 @@ export class NodeAgent {
   }
 
   async #healthLoop(signal: AbortSignal): Promise<void> {
-    const interval = (): number => (this.#health.ready ? HEALTH_INTERVAL_MS : UNHEALTHY_INTERVAL_MS);
+    const interval = (): number => {
+      if (!this.#health.ready) return UNHEALTHY_INTERVAL_MS;
+      return this.#health.answers ? HEALTH_INTERVAL_MS : NO_ANSWER_INTERVAL_MS;
+    };
     const check = async (): Promise<number> => {
       await this.#checkHealth();
       return interval();

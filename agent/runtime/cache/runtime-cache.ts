@@ -1,7 +1,7 @@
 // The one copy of the runtime's truth in this process: owns the cache's state, applies every input to it, and emits
 // lifecycle events for pods' workers. All others read records and keep no copy. No I/O.
 
-import type { Clock } from '../../../lib/clock.ts';
+import type { Clock, MonotonicMs } from '../../../lib/clock.ts';
 import type { PodSandboxConfig } from '../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import { isFresh, isStatusDue } from './freshness.ts';
 import type { CacheChange, CacheInput } from './inputs.ts';
@@ -32,6 +32,7 @@ export class RuntimeCache {
   /** Reads and calls under way, by the last input before them, and how many each. */
   readonly #open = new Map<number, number>();
   readonly #onChange: (change: CacheChange) => void;
+  #activity = 0;
 
   /** `freshLimitMs`: how old a complete read may be before it has to be made again. */
   constructor(clock: Clock, freshLimitMs: number, onChange: (change: CacheChange) => void) {
@@ -42,6 +43,7 @@ export class RuntimeCache {
 
   apply(input: CacheInput): void {
     const { changes } = reduce(this.#state, input, this.#clock.now());
+    if (input.kind !== 'list' || changes.length > 0) this.#activity++;
     for (const change of changes) this.#onChange(change);
   }
 
@@ -63,6 +65,16 @@ export class RuntimeCache {
   /** The number of inputs so far. */
   get seq(): number {
     return this.#state.seq;
+  }
+
+  /** The number of inputs that were more than a list of what was known. */
+  get activity(): number {
+    return this.#activity;
+  }
+
+  /** When the newest complete list was requested; undefined before the first. */
+  get listedAt(): MonotonicMs | undefined {
+    return this.#state.read?.beganAt;
   }
 
   get(id: string): RuntimeRecord | undefined {

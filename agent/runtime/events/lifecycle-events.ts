@@ -29,6 +29,8 @@ import type { RuntimeEvent } from './runtime-event.ts';
 const POLL_MS = 1000;
 /** A stream that is not served fails within a round trip; after this long it counts as open. ms. */
 const SETTLE_MS = 50;
+/** A list of all that is due at the same moment elsewhere has come by then. ms. */
+const OTHERS_FIRST_MS = 500;
 const RECONNECT: BackoffPolicy = { initialMs: 100, maxMs: 2000, factor: 2, resetMs: 30_000 };
 
 export interface LifecycleOptions {
@@ -55,12 +57,11 @@ export class LifecycleEvents {
   #relistTimer: Timer | undefined;
   /** How long after the last list the next one comes, ms. */
   #relistMs: number;
-  /** The cache's inputs after the last list: as many at the next one mean that nothing happened. */
-  #listedSeq: number | undefined;
+  /** The cache's activity at the last list: as much at the next one means that nothing happened. */
+  #listedActivity: number | undefined;
   #relistFailed = false;
-  /** Monotonic ms: when the first list was due, and when one last succeeded. */
+  /** Monotonic ms: when the first list was due. */
   #startedAt: MonotonicMs | undefined;
-  #relistedAt: MonotonicMs | undefined;
   #running: Promise<void> | undefined;
   readonly #settledWaiters = new Set<(source: EventSource | undefined) => void>();
 
@@ -92,7 +93,7 @@ export class LifecycleEvents {
 
   /** Why this is not healthy, in the kubelet's words (pkg/kubelet/pleg, Healthy); undefined while it is. */
   problem(): string | undefined {
-    return plegProblem(this.#startedAt, this.#relistedAt, this.#options.clock.monotonic());
+    return plegProblem(this.#startedAt, this.#options.cache.listedAt, this.#options.clock.monotonic());
   }
 
   #start(): void {
@@ -257,12 +258,18 @@ export class LifecycleEvents {
     if ((await statuses.container(id)) === undefined) await statuses.sandbox(id);
   }
 
-  #scheduleRelist(source: EventSource): void {
-    const { clock } = this.#options;
+  #scheduleRelist(source: EventSource, afterMs = this.#relistMs): void {
+    const { clock, cache, relistPeriodMs } = this.#options;
     this.#relistTimer?.cancel();
-    this.#relistTimer = clock.after(source === 'poll' ? POLL_MS : this.#relistMs, () => {
-      const { cache, relistPeriodMs } = this.#options;
-      const isQuiet = cache.seq === this.#listedSeq;
+    this.#relistTimer = clock.after(source === 'poll' ? POLL_MS : afterMs, () => {
+      const { listedAt } = cache;
+      const age = source === 'poll' || listedAt === undefined ? undefined : elapsedMs(listedAt, clock.monotonic());
+      // Others list everything, too (housekeeping does): their list is as good.
+      if (age !== undefined && age < this.#relistMs) {
+        this.#scheduleRelist(source, this.#relistMs - age + OTHERS_FIRST_MS);
+        return;
+      }
+      const isQuiet = cache.activity === this.#listedActivity;
       void this.#relist().then((ok) => {
         if (this.#stop.aborted) return;
         if (source === 'poll') this.#settle(ok ? source : undefined);
@@ -286,9 +293,8 @@ export class LifecycleEvents {
     const began = clock.monotonic();
     try {
       await observer.list();
-      this.#relistedAt = clock.monotonic();
-      this.#listedSeq = cache.seq;
-      onRelist?.(elapsedMs(began, this.#relistedAt));
+      this.#listedActivity = cache.activity;
+      onRelist?.(elapsedMs(began, clock.monotonic()));
       this.#relistFailed = false;
       return true;
     } catch (error) {

@@ -57,3 +57,14 @@ test('lists become rarer where nothing happens, and come soon after an event', a
   expect(await pauses(90)).toEqual([20, 10, 20, 40]);
   runtime.close();
 });
+
+test('there are no further lists where others list everything often enough', async () => {
+  const { runtime, pauses, clock } = start();
+  const housekeeping = (): void => {
+    void runtime.listPods();
+    clock.after(40_000, housekeeping);
+  };
+  clock.after(40_000, housekeeping);
+  expect(await pauses(220)).toEqual([10, 20, 10, 40, 40, 40, 40]);
+  runtime.close();
+});
