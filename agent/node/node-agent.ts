@@ -236,7 +236,7 @@ export class NodeAgent {
   }
 
   /**
-   * The Node as it is watched, as in the kubelet. It is read where nobody watches, after a failure, and where the watch has not
+   * The Node as it is watched, as in the kubelet. It is read without a watch, after a failure, and where the watch has not
    * shown the agent's own last write yet.
    */
   async #currentNode(request: RequestOptions): Promise<Node> {
@@ -246,7 +246,7 @@ export class NodeAgent {
     if (seen !== undefined && known !== undefined && seen.metadata.uid === known.metadata.uid) {
       const version = seen.metadata.resourceVersion;
       if (version === known.metadata.resourceVersion) return known;
-      // Nobody else writes images, and the watch leaves them out.
+      // Only this agent writes images, and the watch leaves them out.
       const images = known.status?.images;
       const status = { ...seen.status, ...(images === undefined ? {} : { images }) };
       if (version !== this.#madeFrom) return { ...seen, status };

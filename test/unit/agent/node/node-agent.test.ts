@@ -66,7 +66,7 @@ function start(overrides: Partial<NodeConfig> = {}, runtimeFailure?: Error, hang
     },
   };
   const checks: { PLEG: string | undefined } = { PLEG: undefined };
-  /** A watch: nobody's, but in tests of it. */
+  /** What a watch shows: nothing but in tests of it. */
   const watched: { node: () => Node | undefined } = { node: () => undefined };
   const network = { now: GOOD as RuntimeConditionSnapshot, status: async () => network.now };
   const stop = new AbortController();
