@@ -3,22 +3,15 @@
 
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import type { ResourceKind } from '../kinds/resource.ts';
-import { type Definition, definition, type TypeText } from '../schema/definitions.ts';
+import type { TypeText } from '../schema/definitions.ts';
 import { describe } from './descriptions.ts';
+import { verbsOf } from './groups.ts';
+import { BUILT_IN, defaultOf, elementDefault, NAMED, type Published, published } from './published.ts';
 
 export type Schema = Record<string, unknown>;
 export type OpenApiVersion = 'v2' | 'v3';
 
-const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
-const INT_OR_STRING = 'io.k8s.apimachinery.pkg.util.intstr.IntOrString';
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
-const NAMED: Readonly<Record<string, string>> = {
-  quantity: QUANTITY,
-  intstr: INT_OR_STRING,
-  time: `${META}.Time`,
-  microtime: `${META}.MicroTime`,
-  raw: `${META}.FieldsV1`,
-};
 const PRIMITIVE: Readonly<Record<string, Schema>> = {
   string: { type: 'string' },
   bool: { type: 'boolean' },
@@ -58,19 +51,10 @@ export class SchemaCollector {
     const object = this.reference(row.schema);
     const own = getOwn(this.schemas, row.schema);
     if (own !== undefined) own['x-kubernetes-group-version-kind'] = [{ group, version, kind }];
+    if (!verbsOf(row).includes('list')) return { object, list: object };
     const listName = `${row.schema}List`;
-    setOwn(this.schemas, listName, {
-      description: `${kind}List is a list of ${kind} objects.`,
-      type: 'object',
-      required: ['items'],
-      properties: {
-        apiVersion: { type: 'string' },
-        items: { type: 'array', items: this.use(`#${row.schema}`) },
-        kind: { type: 'string' },
-        metadata: this.use(`#${META}.ListMeta`),
-      },
-      'x-kubernetes-group-version-kind': [{ group, version, kind: row.listKind ?? `${kind}List` }],
-    });
+    const listKind = row.listKind ?? `${kind}List`;
+    setOwn(this.schemas, listName, this.listOf(row, listName, listKind));
     return { object, list: { $ref: `${this.prefix}${listName}` } };
   }
 
@@ -82,90 +66,125 @@ export class SchemaCollector {
     return object;
   }
 
+  private listOf(row: ResourceKind, name: string, kind: string): Schema {
+    const text = describe(name, ['apiVersion', 'items', 'kind', 'metadata']);
+    const described = (field: string): Schema => {
+      const description = text.fields.get(field) ?? '';
+      return description === '' ? {} : { description };
+    };
+    return {
+      description: text.type || `${kind} is a list of ${row.kind}`,
+      type: 'object',
+      required: ['items'],
+      properties: {
+        apiVersion: { ...described('apiVersion'), type: 'string' },
+        items: {
+          ...described('items'),
+          type: 'array',
+          items: this.use(`#${row.schema}`, this.defaulted(row.custom === undefined ? {} : undefined)),
+        },
+        kind: { ...described('kind'), type: 'string' },
+        metadata: this.use(`#${META}.ListMeta`, { ...described('metadata'), ...this.defaulted({}) }),
+      },
+      'x-kubernetes-group-version-kind': [{ group: row.group, version: row.version, kind }],
+    };
+  }
+
   private add(name: string): void {
     if (getOwn(this.schemas, name) !== undefined) return;
-    const builtIn = this.builtIn(name);
+    const builtIn = getOwn(BUILT_IN, name);
     if (builtIn !== undefined) {
-      setOwn(this.schemas, name, builtIn);
+      setOwn(this.schemas, name, { description: describe(name, []).type, ...this.withoutChoice(builtIn) });
       return;
     }
     // Entered before its fields: types refer to each other in circles.
     const schema: Schema = {};
     setOwn(this.schemas, name, schema);
-    this.fill(schema, name, definition(name));
+    this.fill(schema, name, published(name));
   }
 
-  private builtIn(name: string): Schema | undefined {
-    const v3 = this.version === 'v3';
-    switch (name) {
-      case QUANTITY:
-        return v3
-          ? { description: 'A quantity: "500m", "64Mi".', oneOf: [{ type: 'string' }, { type: 'number' }] }
-          : { description: 'A quantity: "500m", "64Mi".', type: 'string' };
-      case INT_OR_STRING:
-        return v3
-          ? {
-              description: 'A number or a name.',
-              format: 'int-or-string',
-              oneOf: [{ type: 'integer' }, { type: 'string' }],
-            }
-          : { description: 'A number or a name.', format: 'int-or-string', type: 'string' };
-      case `${META}.Time`:
-      case `${META}.MicroTime`:
-        return { description: 'A time in RFC 3339.', type: 'string', format: 'date-time' };
-      case `${META}.FieldsV1`:
-        return { description: 'Any JSON object.', type: 'object' };
-      default:
-        return undefined;
-    }
+  /** v2 has no oneOf: what is a string or a number is a string there. */
+  private withoutChoice(schema: Schema): Schema {
+    if (this.version === 'v3' || schema['oneOf'] === undefined) return schema;
+    const { oneOf: _, ...rest } = schema;
+    return { type: 'string', ...rest };
   }
 
-  private fill(schema: Schema, name: string, from: Definition): void {
-    const described = describe(name, from);
+  private fill(schema: Schema, name: string, from: Published): void {
+    const described = describe(name, Object.keys(from.fields));
     const properties: Record<string, Schema> = {};
     for (const [field, type] of Object.entries(from.fields)) {
-      const allowed = getOwn(from.enums, field);
-      setOwn(properties, field, {
-        ...(described.fields.get(field) === undefined ? {} : { description: described.fields.get(field) }),
-        ...this.use(type),
-        ...(allowed === undefined ? {} : { enum: allowed }),
-        ...listFacts(type, from, field),
-      });
+      const text = described.fields.get(field) ?? '';
+      const beside = {
+        ...(text === '' ? {} : { description: text }),
+        ...this.defaulted(defaultOf(from, field, type)),
+        ...mergeFacts(type, from, field),
+      };
+      setOwn(properties, field, this.use(type, beside, getOwn(from.enums, field)));
     }
     if (described.type !== '') schema['description'] = described.type;
     schema['type'] = 'object';
-    if (from.required !== undefined) schema['required'] = from.required;
+    if (from.required !== undefined && from.required.length > 0) schema['required'] = from.required;
     if (Object.keys(properties).length > 0) schema['properties'] = properties;
     if (from.atomic === true) schema['x-kubernetes-map-type'] = 'atomic';
+    if (from.unions !== undefined) schema['x-kubernetes-unions'] = from.unions;
+    if (from.groupVersions !== undefined) schema['x-kubernetes-group-version-kind'] = kindsOf(name, from.groupVersions);
   }
 
-  /** The schema at a place of use; references are wrapped in v3, where a `$ref` may stand beside nothing. */
-  private use(type: TypeText): Schema {
-    if (type.startsWith('[]')) return { type: 'array', items: this.use(type.slice(2)) };
-    if (type.startsWith('map:')) return { type: 'object', additionalProperties: this.use(type.slice(4)) };
+  /** v2 has no defaults. */
+  private defaulted(value: unknown): Schema {
+    return this.version === 'v2' || value === undefined ? {} : { default: value };
+  }
+
+  /**
+   * The schema at a place of use, with what stands beside its type there. References are wrapped in v3, where a `$ref` may stand
+   * beside nothing. An enum is that of the innermost type.
+   */
+  private use(type: TypeText, beside: Schema = {}, allowed: readonly string[] = []): Schema {
+    for (const [start, form, below] of CONTAINERS) {
+      if (!type.startsWith(start)) continue;
+      const element = type.slice(start.length);
+      return { ...beside, type: form, [below]: this.use(element, this.defaulted(elementDefault(element)), allowed) };
+    }
     const primitive = getOwn(PRIMITIVE, type);
-    if (primitive !== undefined) return { ...primitive };
+    if (primitive !== undefined) return { ...beside, ...primitive, ...(allowed.length === 0 ? {} : { enum: allowed }) };
     const name = type.startsWith('#') ? type.slice(1) : getOwn(NAMED, type);
     if (name === undefined) throw new RangeError(`the schema has no type ${type}`);
     const reference = this.reference(name);
-    if (this.version === 'v2') return reference;
-    return type.startsWith('#') ? { allOf: [reference], default: {} } : { allOf: [reference] };
+    const isAlone = this.version === 'v2' || Object.keys(beside).length === 0;
+    return isAlone ? { ...beside, ...reference } : { ...beside, allOf: [reference] };
   }
 }
 
-function listFacts(type: TypeText, from: Definition, field: string): Schema {
-  if (type.startsWith('map:')) return from.atomicMaps?.includes(field) ? { 'x-kubernetes-map-type': 'atomic' } : {};
-  if (type.startsWith('#')) return from.granular?.includes(field) ? { 'x-kubernetes-map-type': 'granular' } : {};
-  if (!type.startsWith('[]')) return {};
-  const keys = getOwn(from.lists, field);
+/** The kinds of a type that each group and version has. */
+function kindsOf(name: string, groupVersions: readonly string[]): readonly object[] {
+  const kind = name.slice(name.lastIndexOf('.') + 1);
+  return groupVersions.map((text) => {
+    const [group = '', version = ''] = text.includes('/') ? text.split('/') : ['', text];
+    return { group, kind, version };
+  });
+}
+
+const CONTAINERS = [
+  ['[]', 'array', 'items'],
+  ['map:', 'object', 'additionalProperties'],
+] as const;
+
+/** How server-side apply and strategic merge patches treat a field. */
+export function mergeFacts(type: TypeText, from: Published, field: string): Schema {
   const merge = getOwn(from.merge, field);
   return {
-    ...(keys === undefined
-      ? { 'x-kubernetes-list-type': 'atomic' }
-      : keys.length === 0
-        ? { 'x-kubernetes-list-type': 'set' }
-        : { 'x-kubernetes-list-map-keys': keys, 'x-kubernetes-list-type': 'map' }),
+    ...(type.startsWith('[]') ? listType(getOwn(from.lists, field)) : {}),
+    ...(from.atomicMaps?.includes(field) ? { 'x-kubernetes-map-type': 'atomic' } : {}),
+    ...(from.granular?.includes(field) ? { 'x-kubernetes-map-type': 'granular' } : {}),
     ...(merge?.key === undefined ? {} : { 'x-kubernetes-patch-merge-key': merge.key }),
     ...(merge === undefined ? {} : { 'x-kubernetes-patch-strategy': merge.strategy.join(',') }),
+    ...getOwn(from.extensions, field),
   };
+}
+
+function listType(keys: readonly string[] | undefined): Schema {
+  if (keys === undefined) return { 'x-kubernetes-list-type': 'atomic' };
+  if (keys.length === 0) return { 'x-kubernetes-list-type': 'set' };
+  return { 'x-kubernetes-list-map-keys': keys, 'x-kubernetes-list-type': 'map' };
 }

@@ -4,6 +4,7 @@
 
 import type { Definition, MergeFact, TypeText } from './definitions.ts';
 
+const ADMISSION = 'io.k8s.api.admissionregistration.v1';
 const CORE = 'io.k8s.api.core.v1';
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 const STORAGE = 'io.k8s.api.storage.v1';
@@ -266,6 +267,10 @@ const CONTAINER: Readonly<Record<string, MergeFact>> = {
 
 /** Strategic merge facts by definition and field (patchStrategy and patchMergeKey of the Go types). */
 export const MERGES: Readonly<Record<string, Readonly<Record<string, MergeFact>>>> = {
+  [`${ADMISSION}.MutatingWebhook`]: { matchConditions: merge('name') },
+  [`${ADMISSION}.ValidatingWebhook`]: { matchConditions: merge('name') },
+  [`${ADMISSION}.ValidatingAdmissionPolicySpec`]: { matchConditions: merge('name'), variables: merge('name') },
+  [`${EXTENSIONS}.JSONSchemaProps`]: { 'x-kubernetes-validations': merge('rule') },
   [`${META}.ObjectMeta`]: { finalizers: MERGE, ownerReferences: merge('uid') },
   [`${CORE}.PodSpec`]: {
     containers: merge('name'),
