@@ -39,6 +39,10 @@ const IMAGES_WAIT_MS = 2000;
 const REQUEST_TIMEOUT_MS = 10_000;
 const NO_PRESSURE: NodePressure = { memory: false, disk: false, pid: false };
 
+function isSameVersion({ metadata: a }: Node, { metadata: b }: Node): boolean {
+  return a.uid === b.uid && a.resourceVersion !== undefined && a.resourceVersion === b.resourceVersion;
+}
+
 export class NodeAgent {
   readonly #options: NodeAgentOptions;
   readonly #health: HealthMonitor;
@@ -65,8 +69,6 @@ export class NodeAgent {
   #unschedulable = false;
   /** The watched Node may be older than what the server has: it is read. */
   #mayBeStale = true;
-  /** The version that the last status was made from: a watch that shows it has not seen that status yet. */
-  #madeFrom: string | undefined;
 
   constructor(options: NodeAgentOptions) {
     this.#options = options;
@@ -236,21 +238,14 @@ export class NodeAgent {
   }
 
   /**
-   * The Node as it is watched, as in the kubelet. It is read without a watch, after a failure, and where the watch has not
-   * shown the agent's own last write yet.
+   * The Node as it was last read or written, while the watch shows that version. Otherwise the watch is behind, or others have
+   * written: versions have no order for clients, so the Node is read. So it is after a failure, and without a watch.
    */
   async #currentNode(request: RequestOptions): Promise<Node> {
     const { client, watched } = this.#options;
     const known = this.#node;
     const seen = this.#mayBeStale ? undefined : watched?.();
-    if (seen !== undefined && known !== undefined && seen.metadata.uid === known.metadata.uid) {
-      const version = seen.metadata.resourceVersion;
-      if (version === known.metadata.resourceVersion) return known;
-      // Only this agent writes images, and the watch leaves them out.
-      const images = known.status?.images;
-      const status = { ...seen.status, ...(images === undefined ? {} : { images }) };
-      if (version !== this.#madeFrom) return { ...seen, status };
-    }
+    if (known !== undefined && seen !== undefined && isSameVersion(seen, known)) return known;
     return await client.get<Node>(this.#path, undefined, request);
   }
 
@@ -267,7 +262,6 @@ export class NodeAgent {
     const age = this.#reportedAt === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - this.#reportedAt;
     if (age < config.nodeStatusReportFrequency && !statusChanged(node.status, next)) return;
     const path = resourcePath('v1', 'nodes', { name: this.#options.nodeName, subresource: 'status' });
-    this.#madeFrom = node.metadata.resourceVersion;
     this.#saw(await client.patch<Node>(path, statusPatch(node.status, next), 'strategic', request));
     this.#reportedAt = clock.monotonic();
     this.#tellTransitions(node, next);

@@ -137,6 +137,8 @@ class History {
   /** All works, and after `ms` nothing is wrong any more; after `briefMs` where the rest is brief and nothing is. */
   async #rest(briefMs: number, ms: number, wrong: () => readonly string[]): Promise<void> {
     const { clock } = this.#world;
+    // What was just done is seen before time moves.
+    await turn();
     const end = clock.monotonic() + ms;
     if (this.#options.briefRest === true) {
       await this.#until(clock.monotonic() + briefMs);

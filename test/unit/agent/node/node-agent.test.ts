@@ -410,14 +410,14 @@ describe('NodeAgent', () => {
       expect([client.reads, writes(STATUS).length]).toEqual([0, before + 1]);
     });
 
-    it('sees what others write there', async () => {
+    it('reads the Node where others have written it', async () => {
       const all = await begin();
       const { clock, client, ready, events } = all;
       change(all, unknown);
       await clock.advance(10_000);
       change(all, ({ spec }) => ({ spec: { ...spec, unschedulable: true } }));
       await clock.advance(10_000);
-      expect([ready()?.status, client.reads]).toEqual(['True', 0]);
+      expect([ready()?.status, client.reads]).toEqual(['True', 2]);
       expect(events).toContain('NodeNotSchedulable');
     });
 
