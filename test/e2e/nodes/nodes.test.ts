@@ -181,6 +181,33 @@ test('a Service spans the nodes: from a pod, and from the machine at its address
   for (const name of ['node-1', 'node-2']) await both(name, get(`http://${viewOf(name).address}:${port}/`));
 });
 
+test('with trafficDistribution a zone keeps to its own pods, and one without any goes to all', async () => {
+  const path = resourcePath('v1', 'services', { namespace: 'default', name: 'web' });
+  const { spec } = await lab.client.get<Service>(path);
+  // Of each node's own network: the zone of a connection is that of the node that it comes from.
+  const script = `for i in 1 2 3 4 5 6 7 8 9 10 11 12; do timeout 5 busybox wget -q -O- http://${spec?.clusterIP}/; done`;
+  const seenFrom = async (node: string): Promise<string> => {
+    const { stdout } = await exec('nsenter', [`--net=${viewOf(node).netns}`, '--', 'sh', '-c', script]);
+    return [...new Set(stdout.trim().split('\n'))].sort().join();
+  };
+  const follows = (distribution: string | null, expected: Readonly<Record<string, string>>): Promise<unknown> => {
+    const all = Object.entries(expected).map(([node, pods]) =>
+      eventually(`${pods} from ${node} with ${distribution}`, async () =>
+        (await seenFrom(node)) === pods ? true : undefined,
+      ),
+    );
+    return Promise.all(all);
+  };
+  const distribute = async (distribution: string | null, expected: Readonly<Record<string, string>>) => {
+    await lab.client.patch(path, { spec: { trafficDistribution: distribution } }, 'merge');
+    await follows(distribution, expected);
+  };
+  const everywhere = { 'node-1': 'one,two', 'node-2': 'one,two', 'node-3': 'one,two' };
+  await follows('nothing', everywhere);
+  await distribute('PreferSameZone', { 'node-1': 'one', 'node-2': 'two', 'node-3': 'one,two' });
+  await distribute(null, everywhere);
+});
+
 test('explain sees every node from the machine: what listens in pods, the proxy’s rules, a policy that is enforced', async () => {
   const service = (): Promise<string> => explained('service', 'default/web', '--from', 'two');
   expect(await service()).toBe('service-ready: 2 ready pods can answer, and they listen on its ports');

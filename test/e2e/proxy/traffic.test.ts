@@ -6,6 +6,7 @@ import { createSocket } from 'node:dgram';
 import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import type { ServicePort } from 'kubernetes-types/core/v1';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { proxyProgram } from '../../../cli/lab/programs.ts';
@@ -48,15 +49,22 @@ const portOf = async (name: string): Promise<ServicePort> => {
   if (port === undefined) throw new Error(`${name} has no port`);
   return port;
 };
+/** A server that serves on after it is deleted, until someone shortens that. */
+const leaving = (name: string): object => {
+  const pod = server(name, name) as { spec: { containers: readonly object[] } };
+  const command = ['sleep', '100'];
+  const containers = pod.spec.containers.map((each) => ({ ...each, lifecycle: { preStop: { exec: { command } } } }));
+  return { ...pod, spec: { ...pod.spec, containers, terminationGracePeriodSeconds: 120 } };
+};
 const addressOf = async (name: string): Promise<string> => (await service(name)).spec?.clusterIP ?? '';
 const nodeIP = async (): Promise<string> =>
   (
     await lab.kubectl('get', 'nodes', '-o', 'jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}')
   ).trim();
 
-/** The name of the pod that answers; from the node, or from a pod. */
+/** The name of the pod that answers; from the node, or from a pod. Five seconds have room for two SYNs that are sent again. */
 async function tryGet(address: string, from?: string): Promise<ExecResult> {
-  const get = ['wget', '-q', '-O-', `http://${address}/`];
+  const get = ['timeout', '5', 'wget', '-q', '-O-', `http://${address}/`];
   return from === undefined
     ? exec('busybox', get, { timeoutMs: 20_000 })
     : lab.tryKubectl(['-n', NAMESPACE, 'exec', from, '--', ...get], { timeoutMs: 20_000 });
@@ -111,8 +119,9 @@ beforeAll(async () => {
   );
   const client = shellPod('client', FOREVER) as { metadata: object };
   const here = { ...client, metadata: { ...client.metadata, namespace: NAMESPACE } };
-  await apply(lab, server('one'), server('two'), server('single', 'single'), here);
-  for (const name of ['one', 'two', 'single', 'client']) await podReady(name);
+  const ending = ['leaving-iptables', 'leaving-nftables'];
+  await apply(lab, server('one'), server('two'), server('single', 'single'), here, ...ending.map(leaving));
+  for (const name of ['one', 'two', 'single', 'client', ...ending]) await podReady(name);
   await kubectl(
     'expose',
     'pod',
@@ -275,6 +284,45 @@ describe.each(['iptables', 'nftables'] as const)('%s', (mode) => {
     expect(slices.flatMap(({ endpoints = [] }) => endpoints.map(({ conditions }) => conditions))).toEqual([
       { ready: true, serving: true, terminating: false },
     ]);
+  });
+
+  test('a pod on its way out serves as long as no other pod does', async () => {
+    const name = `leaving-${mode}`;
+    await kubectl('expose', 'pod', name, '--port=80', '--target-port=8080');
+    const address = await addressOf(name);
+    expect(await answers(address)).toBe(name);
+    const conditions = async (): Promise<readonly unknown[]> =>
+      (await slicesOf(name)).flatMap(({ endpoints = [] }) => endpoints.map((each) => each.conditions));
+    const leaves = { ready: false, serving: true, terminating: true };
+    // Connections are made all the time, and each has its answer.
+    const [seen, stop] = [[] as (string | undefined)[], new AbortController()];
+    const asking = (async () => {
+      while (!stop.signal.aborted) seen.push(await answerOf(address));
+    })();
+    await kubectl('delete', 'pod', name, '--wait=false');
+    await eventually('its condition terminating', async () =>
+      (await conditions()).some((each) => isDeepStrictEqual(each, leaves)) ? true : undefined,
+    );
+    // The rules that follow the slice, too.
+    const before = seen.length;
+    await eventually('twenty answers', async () => (seen.length > before + 20 ? true : undefined));
+    stop.abort();
+    await asking;
+    expect([...new Set(seen)]).toEqual([name]);
+    // One that is ready has all new connections.
+    await kubectl('label', 'pod', 'one', `app=${name}`, '--overwrite');
+    await eventually('the pod that is ready', async () => ((await answerOf(address)) === 'one' ? true : undefined));
+    const after: (string | undefined)[] = [];
+    for (let turn = 0; turn < 10; turn++) after.push(await answerOf(address));
+    expect([...new Set(after)]).toEqual(['one']);
+    expect(await conditions()).toContainEqual(leaves);
+    await kubectl('label', 'pod', 'one', 'app=web', '--overwrite');
+    expect(
+      await eventually('the last pod again', async () => ((await answerOf(address)) === name ? name : undefined)),
+    ).toBe(name);
+    await kubectl('delete', 'pod', name, '--grace-period=1', '--wait=false');
+    await refused(address);
+    await kubectl('delete', 'service', name);
   });
 
   test('a headless service has endpoints and no rules', async () => {

@@ -249,7 +249,11 @@ describe('pulls side by side', () => {
   const names = ['one', 'two', 'three', 'four', 'five'];
 
   beforeAll(async () => {
-    lab = await startLab({ kubeletConfiguration: { serializeImagePulls: false, maxParallelImagePulls: 2 } });
+    lab = await startLab({
+      kubeletConfiguration: { serializeImagePulls: false, maxParallelImagePulls: 2 },
+      registryMirror: `http://${registry.host}/`,
+    });
+    await registry.push(lab.paths.containerd.socket, BUSYBOX, 'library/busybox', 'mirrored');
     for (const name of names) await registry.push(lab.paths.containerd.socket, BUSYBOX, `${name}/b`, 'v1');
     await apply(lab, pullSecret('pull', PASSWORD));
   });
@@ -263,5 +267,21 @@ describe('pulls side by side', () => {
     registry.delayMs = 0;
     expect(registry.most).toBe(2);
     await remove(lab, ...names);
+  });
+
+  test('of the usual registries come from --registry-mirror, and the lab has no registry of its own', async () => {
+    await apply(
+      lab,
+      shellPod('mirrored', FOREVER, {}, { image: 'busybox:mirrored' }),
+      shellPod('not-mirrored', FOREVER, {}, { image: 'busybox:not-mirrored' }),
+    );
+    await ready(lab, 'mirrored');
+    await eventWhen(lab, 'mirrored', 'Pulled', /^Successfully pulled image "busybox:mirrored" in /);
+    const path = '/v2/library/busybox/manifests/mirrored?ns=docker.io';
+    expect(registry.requests).toContainEqual({ what: `HEAD ${path}`, user: undefined, status: 200 });
+    await eventWhen(lab, 'not-mirrored', 'Failed', /docker\.io\/library\/busybox:not-mirrored: not found$/);
+    expect(lab.lab.state.registry).toEqual({ url: `http://${registry.host}` });
+    await expect(readFile(lab.paths.logFile('registry'))).rejects.toMatchObject({ code: 'ENOENT' });
+    await remove(lab, 'mirrored', 'not-mirrored');
   });
 });

@@ -1,5 +1,5 @@
 // A private registry for tests: Debian's docker-registry, unpacked and never installed, with one user, behind a small
-// proxy that can hold answers back and counts who pulls what at once.
+// proxy that can hold answers back and counts who pulls what at once. Images under library/ anyone may read there.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -15,6 +15,8 @@ import { freePort } from '../support/ports.ts';
 
 export const USER = 'puller';
 export const PASSWORD = 'secret-of-the-test';
+
+const CREDENTIALS = `Basic ${Buffer.from(`${USER}:${PASSWORD}`).toString('base64')}`;
 
 export interface TestRegistry {
   /** "127.0.0.1:41234" */
@@ -81,7 +83,9 @@ export async function startRegistry(): Promise<TestRegistry> {
       registry.most = Math.max(registry.most, requested.size);
       await systemClock.sleep(registry.delayMs);
     }
-    const onward = request({ host: '127.0.0.1', port: behind, method, path: url, headers }, (response) => {
+    const isOpen = url.startsWith('/v2/library/') && (method === 'GET' || method === 'HEAD');
+    const passed = isOpen ? { ...headers, authorization: CREDENTIALS } : headers;
+    const onward = request({ host: '127.0.0.1', port: behind, method, path: url, headers: passed }, (response) => {
       const status = response.statusCode ?? 0;
       registry.requests.push({ what: `${method} ${url}`, user: userOf(incoming), status });
       answer.writeHead(status, response.headers);
