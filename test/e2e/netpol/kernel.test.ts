@@ -52,9 +52,10 @@ const start = (machine: Machine, ...command: string[]): ChildProcess => {
 /** Of the enforcer. */
 const insideNode: Exec = async (file, args, options) => {
   const result = await exec('ip', ['netns', 'exec', netns('node'), file, ...args], options);
-  // What nothing leads to any longer is removed later, with a check of the table.
   const { stdin } = options ?? {};
-  if (typeof stdin === 'string' && !/^delete (chain|set) /m.test(stdin)) written.push(stdin);
+  // Not `nft -c`, which only checks; and what nothing leads to any longer is removed later, with a check of the table.
+  const isChange = file === 'nft' && !args.includes('-c') && typeof stdin === 'string';
+  if (isChange && !/^delete (chain|set) /m.test(stdin)) written.push(stdin);
   return result;
 };
 
