@@ -1,5 +1,6 @@
 // Writes apiserver/gen/protobuf.json: the field numbers by which Kubernetes clients encode objects as protobuf. Reads the
-// `generated.proto` files of k8s.io/api and k8s.io/apimachinery from a directory, named <group>.<version>.proto.
+// `generated.proto` files of k8s.io/api, k8s.io/apimachinery, k8s.io/apiextensions-apiserver and k8s.io/kube-aggregator from a
+// directory, named <group>.<version>.proto.
 //
 //     sh scripts/node24 scripts/gen-api-protobuf.ts DIRECTORY
 
@@ -26,7 +27,7 @@ const ROOTS = [
       (kind) => `storage.v1.${kind}`,
     ),
     ['ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'].map((kind) => `rbac.v1.${kind}`),
-    ['certificates.v1.CertificateSigningRequest'],
+    ['certificates.v1.CertificateSigningRequest', 'certificates.v1beta1.ClusterTrustBundle'],
     ['scheduling.v1.PriorityClass', 'policy.v1.Eviction', 'autoscaling.v1.Scale', 'meta.v1.DeleteOptions'],
     ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet', 'ControllerRevision'].map((kind) => `apps.v1.${kind}`),
     ['batch.v1.Job', 'batch.v1.CronJob', 'policy.v1.PodDisruptionBudget', 'storage.v1.VolumeAttributesClass'],
@@ -40,6 +41,7 @@ const ROOTS = [
       'ValidatingAdmissionPolicyBinding',
     ].map((kind) => `admissionregistration.v1.${kind}`),
     ['flowcontrol.v1.FlowSchema', 'flowcontrol.v1.PriorityLevelConfiguration'],
+    ['apiextensions.v1.CustomResourceDefinition', 'apiregistration.v1.APIService'],
   );
 const SPECIAL: Record<string, string> = {
   'meta.v1.Time': 'time',
@@ -49,6 +51,11 @@ const SPECIAL: Record<string, string> = {
   Quantity: 'quantity',
   IntOrString: 'intstr',
   RawExtension: 'raw',
+  // What JSON spells as one value and protobuf as a message of two fields.
+  'apiextensions.v1.JSON': 'raw',
+  'apiextensions.v1.JSONSchemaPropsOrArray': 'or-list:apiextensions.v1.JSONSchemaProps',
+  'apiextensions.v1.JSONSchemaPropsOrStringArray': 'or-strings:apiextensions.v1.JSONSchemaProps',
+  'apiextensions.v1.JSONSchemaPropsOrBool': 'or-bool:apiextensions.v1.JSONSchemaProps',
 };
 /** Embedded structs by the names that protobuf gives them. */
 const INLINE = [
@@ -79,12 +86,14 @@ function typeOf(text: string, current: string): string {
 
 function parse(text: string, current: string): Messages {
   const messages: Messages = {};
+  let message = '';
   let fields: Record<string, string> | undefined;
   for (const line of text.split('\n').map((l) => l.trim())) {
     const start = /^message (\w+) \{(\})?/.exec(line);
     if (start?.[1] !== undefined) {
       fields = {};
-      messages[`${current}.${start[1]}`] = fields;
+      message = `${current}.${start[1]}`;
+      messages[message] = fields;
       if (start[2] !== undefined) fields = undefined;
       continue;
     }
@@ -92,18 +101,26 @@ function parse(text: string, current: string): Messages {
     const field = /^(optional |repeated |)(map<.+>|[.\w]+) (\w+) = (\d+)/.exec(line);
     if (field === null || fields === undefined) continue;
     const [, label = '', type = '', name = '', number = ''] = field;
-    // Names that JSON spells otherwise: uid, and in one group those that begin with a capital.
-    const lower = current.startsWith('admissionregistration.') ? name.charAt(0).toLowerCase() + name.slice(1) : name;
-    const jsonName = name === 'uID' ? 'uid' : lower;
-    fields[number] = `${jsonName}:${label === 'repeated ' ? '[]' : ''}${typeOf(type, current)}`;
+    fields[number] = `${jsonName(name, message)}:${label === 'repeated ' ? '[]' : ''}${typeOf(type, current)}`;
   }
   return messages;
+}
+
+/** Names that JSON spells otherwise: uid, in one group those that begin with a capital, and those of JSON Schema's own. */
+function jsonName(name: string, message: string): string {
+  if (name === 'uID') return 'uid';
+  if (message === 'apiextensions.v1.JSONSchemaProps') {
+    if (name === 'ref' || name === 'schema') return `$${name}`;
+    if (name.startsWith('xKubernetes')) return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  }
+  return message.startsWith('admissionregistration.') ? name.charAt(0).toLowerCase() + name.slice(1) : name;
 }
 
 /** The definitions' names are longer: "io.k8s.api.core.v1.Pod". */
 function jsonFields(message: string): readonly string[] | undefined {
   const all = definitions();
-  const found = all[`io.k8s.api.${message}`] ?? all[`io.k8s.apimachinery.pkg.apis.${message}`];
+  const packages = ['api', 'apimachinery.pkg.apis', 'apiextensions-apiserver.pkg.apis', 'kube-aggregator.pkg.apis'];
+  const found = packages.map((each) => all[`io.k8s.${each}.${message}`]).find((each) => each !== undefined);
   return found === undefined ? undefined : Object.keys(found.fields);
 }
 

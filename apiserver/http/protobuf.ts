@@ -205,6 +205,27 @@ function stringsOf(bytes: Buffer, budget: Budget): string[] {
   return strings;
 }
 
+/** A message in field 1 or a list of messages or strings in field 2: in JSON that message or that list. */
+function messageOrList(message: string, ofStrings: boolean, bytes: Buffer, depth: number, budget: Budget): unknown {
+  const fields = new Fields(bytes);
+  const list: unknown[] = [];
+  while (fields.next()) {
+    budget.value(false);
+    const value = bytesOf(fields.value);
+    if (fields.number === 1) return messageOf(message, value, {}, depth + 1, budget);
+    if (fields.number === 2)
+      list.push(ofStrings ? value.toString('utf8') : messageOf(message, value, {}, depth + 1, budget));
+  }
+  return list;
+}
+
+/** A message in field 2, else the bool of field 1. */
+function messageOrBool(message: string, bytes: Buffer, depth: number, budget: Budget): unknown {
+  const found = pick(bytes, 2);
+  if (found !== undefined) return messageOf(message, bytesOf(found), {}, depth + 1, budget);
+  return integerOf(pick(bytes, 1) ?? 0n) !== 0;
+}
+
 /** A value of one type; undefined is one that JSON leaves out. */
 function decodeValue(type: string, value: Value, depth: number, budget: Budget): unknown {
   switch (type) {
@@ -233,9 +254,13 @@ function decodeValue(type: string, value: Value, depth: number, budget: Budget):
       return stringsOf(bytesOf(value), budget);
     case 'skip':
       return undefined;
-    default:
-      return messageOf(type.slice(1), bytesOf(value), {}, depth + 1, budget);
   }
+  const bytes = bytesOf(value);
+  const [alternative, message] = type.startsWith('or-') ? type.split(':', 2) : ['', type.slice(1)];
+  if (message === undefined) throw new RangeError(`protobuf.json has an unknown type: ${type}`);
+  if (alternative === 'or-bool') return messageOrBool(message, bytes, depth, budget);
+  if (alternative !== '') return messageOrList(message, alternative === 'or-strings', bytes, depth, budget);
+  return messageOf(message, bytes, {}, depth + 1, budget);
 }
 
 /** The list or map under `name`, which is made when it is not there. */
@@ -261,11 +286,24 @@ function addEntry(map: JsonObject, type: string, bytes: Buffer, depth: number, b
   setOwn(map, key, decodeValue(type, raw, depth, budget));
 }
 
+const JSON_SCHEMA = 'apiextensions.v1.JSONSchemaProps';
+
+/**
+ * Of a JSON schema: clients send each field that is no pointer in Go, empty ones too, which JSON leaves out. Elsewhere the schemas of kinds
+ * say that later; parts of a JSON schema are values of any form there (a schema or a bool).
+ */
+function isOmitted(name: string, value: unknown): boolean {
+  return value === '' || (value === false && !POINTERS.includes(name) && !SCHEMA_OR_BOOL.includes(name));
+}
+const POINTERS: readonly string[] = ['x-kubernetes-preserve-unknown-fields'];
+const SCHEMA_OR_BOOL: readonly string[] = ['additionalProperties', 'additionalItems'];
+
 /** Decodes a message into `object`. */
 function messageOf(message: string, bytes: Buffer, object: JsonObject, depth: number, budget: Budget): JsonObject {
   const known = getOwn(messages(), message);
   if (known === undefined) throw malformed(`${message} is not known here`);
   budget.message(depth);
+  const omitsZeros = message === JSON_SCHEMA;
   const fields = new Fields(bytes);
   while (fields.next()) {
     const field = getOwn(known, String(fields.number));
@@ -281,7 +319,7 @@ function messageOf(message: string, bytes: Buffer, object: JsonObject, depth: nu
     else if (type.startsWith('map:')) addEntry(mapOf(object, name), type.slice(4), bytesOf(value), depth, budget);
     else {
       const decoded = decodeValue(type, value, depth, budget);
-      if (decoded !== undefined) setOwn(object, name, decoded);
+      if (decoded !== undefined && !(omitsZeros && isOmitted(name, decoded))) setOwn(object, name, decoded);
     }
   }
   return object;

@@ -7,6 +7,7 @@ import { decodeProtobuf } from '../../../../apiserver/http/protobuf.ts';
 import { renderList, renderObject } from '../../../../apiserver/http/render.ts';
 import { parseRequest } from '../../../../apiserver/http/request.ts';
 import { humanDuration } from '../../../../apiserver/kinds/columns.ts';
+import { RESOURCE_KINDS } from '../../../../apiserver/kinds/index.ts';
 import { View } from '../../../../apiserver/registry/registry.ts';
 import { epochMs, systemClock } from '../../../../lib/clock.ts';
 import { body, failureOf, pods } from '../support.ts';
@@ -155,10 +156,12 @@ describe('a body', () => {
   }
 
   // Field numbers from k8s.io/api: what a client would put on the wire, written out by hand.
+  const varint = (value: number): Buffer =>
+    value < 128 ? Buffer.from([value]) : Buffer.concat([Buffer.from([(value & 127) | 128]), varint(value >> 7)]);
   const field = (number: number, value: Buffer | string | number): Buffer => {
-    if (typeof value === 'number') return Buffer.from([number << 3, value]);
+    if (typeof value === 'number') return Buffer.concat([varint(number << 3), varint(value)]);
     const bytes = Buffer.from(value);
-    return Buffer.concat([Buffer.from([(number << 3) | 2, bytes.length]), bytes]);
+    return Buffer.concat([varint((number << 3) | 2), varint(bytes.length), bytes]);
   };
   const entry = (key: string, value: string): Buffer => Buffer.concat([field(1, key), field(2, value)]);
   const wrap = (apiVersion: string, kind: string, raw: Buffer): Buffer =>
@@ -222,6 +225,94 @@ describe('a body', () => {
       source: { persistentVolumeName: 'pv' },
       nodeName: 'n1',
     });
+  });
+
+  it('in protobuf has the schemas of definitions as JSON spells them', () => {
+    const json = (text: string): Buffer => field(1, text);
+    // As client-go sends it: fields that are no pointers are there, empty ones too.
+    const schema = (type: string, ...rest: readonly Buffer[]): Buffer =>
+      Buffer.concat([field(1, ''), field(2, ''), field(5, type), field(10, 0), field(18, 0), field(37, 0), ...rest]);
+    const property = (name: string, value: Buffer): Buffer =>
+      field(29, Buffer.concat([field(1, name), field(2, value)]));
+    const root = schema(
+      'object',
+      property('list', schema('array', field(24, field(1, schema('string'))))),
+      property(
+        'pair',
+        schema('array', field(24, Buffer.concat([field(2, schema('string')), field(2, schema('integer'))]))),
+      ),
+      property('free', schema('object', field(30, field(2, schema('string'))))),
+      property('any', schema('object', field(30, field(1, 1)))),
+      property('none', schema('object', field(30, field(1, 0)))),
+      property(
+        'size',
+        schema('string', field(8, json('"small"')), field(20, json('"small"')), field(20, json('null'))),
+      ),
+      property('kept', schema('object', field(38, 1), field(41, 'a'), field(42, 'map'))),
+      property('rule', schema('', field(40, 1), field(44, Buffer.concat([field(1, 'self > 1'), field(2, 'no')])))),
+      field(32, Buffer.concat([field(1, 'd'), field(2, Buffer.concat([field(2, 'x'), field(2, 'y')]))])),
+    );
+    const version = Buffer.concat([field(1, 'v1'), field(2, 1), field(3, 1), field(4, field(1, root)), field(7, 0)]);
+    const spec = Buffer.concat([
+      field(1, 'example.com'),
+      field(3, field(1, 'things')),
+      field(4, 'Cluster'),
+      field(7, version),
+    ]);
+    const found = decodeProtobuf(wrap('apiextensions.k8s.io/v1', 'CustomResourceDefinition', field(2, spec)));
+    expect(found['spec']).toEqual({
+      group: 'example.com',
+      names: { plural: 'things' },
+      scope: 'Cluster',
+      versions: [
+        {
+          name: 'v1',
+          served: true,
+          storage: true,
+          deprecated: false,
+          schema: {
+            openAPIV3Schema: {
+              type: 'object',
+              properties: {
+                list: { type: 'array', items: { type: 'string' } },
+                pair: { type: 'array', items: [{ type: 'string' }, { type: 'integer' }] },
+                free: { type: 'object', additionalProperties: { type: 'string' } },
+                any: { type: 'object', additionalProperties: true },
+                none: { type: 'object', additionalProperties: false },
+                size: { type: 'string', default: 'small', enum: ['small', null] },
+                kept: {
+                  type: 'object',
+                  'x-kubernetes-preserve-unknown-fields': true,
+                  'x-kubernetes-list-map-keys': ['a'],
+                  'x-kubernetes-list-type': 'map',
+                },
+                rule: {
+                  'x-kubernetes-int-or-string': true,
+                  'x-kubernetes-validations': [{ rule: 'self > 1', message: 'no' }],
+                },
+              },
+              dependencies: { d: ['x', 'y'] },
+            },
+          },
+        },
+      ],
+    });
+  });
+
+  it('in protobuf is known of each kind that kube-apiserver takes as protobuf', () => {
+    const unknown = RESOURCE_KINDS.filter(({ group }) => group !== 'metrics.k8s.io')
+      .map(({ group, version, kind }) => ({ group, version, kind }))
+      .filter(({ group, version, kind }) => {
+        const body = wrap(group === '' ? version : `${group}/${version}`, kind, field(1, field(1, 'a')));
+        try {
+          decodeProtobuf(body);
+          return false;
+        } catch (error) {
+          if (!(error instanceof Error && error.message.includes('is not known'))) throw error;
+          return true;
+        }
+      });
+    expect(unknown).toEqual([]);
   });
 
   it('in protobuf that is cut short or unknown is 400', () => {
