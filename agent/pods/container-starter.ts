@@ -16,14 +16,8 @@ import {
   type RuntimeImage,
 } from '../ports/runtime.ts';
 import type { WaitingReason } from './container-status.ts';
-import {
-  EnvironmentError,
-  type EnvVar,
-  environmentReferences,
-  resolveEnvironment,
-  skippedKeysMessage,
-} from './environment.ts';
-import { containerReference, podReference } from './events.ts';
+import { EnvironmentError, type EnvVar, environmentReferences, resolveEnvironment } from './environment.ts';
+import { containerReference } from './events.ts';
 import { rpcMessage } from './format.ts';
 import type { RunHook } from './hooks.ts';
 import { ImageError, type ImageManager } from './image-manager.ts';
@@ -239,7 +233,7 @@ export class ContainerStarter {
     container: Container | EphemeralContainer,
     podIPs: readonly string[],
   ): Promise<readonly EnvVar[]> {
-    const { objects, node, recorder, masterServiceNamespace } = this.#options;
+    const { objects, node, masterServiceNamespace } = this.#options;
     const { namespace } = pod.metadata;
     const references = environmentReferences(container);
     const read = async <T>(names: ReadonlySet<string>, one: (name: string) => Promise<T | undefined>) => {
@@ -255,7 +249,7 @@ export class ContainerStarter {
     ]).catch((error) => {
       throw new EnvironmentError(errorMessage(error), { cause: error });
     });
-    const { env, skipped } = resolveEnvironment({
+    return resolveEnvironment({
       pod,
       container,
       configMaps,
@@ -265,11 +259,6 @@ export class ContainerStarter {
       hostIPs: node.hostIPs(),
       allocatable: node.allocatable(),
     });
-    for (const keys of skipped) {
-      const message = skippedKeysMessage(namespace, keys);
-      recorder.event(podReference(pod), 'Warning', 'InvalidEnvironmentVariableNames', message);
-    }
-    return env;
   }
 
   async #postStart({ pod, action, podIPs, signal }: StartRequest, id: ContainerId): Promise<void> {

@@ -36,24 +36,6 @@ export interface EnvironmentFacts {
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
-/** Keys of one ConfigMap or Secret that are no names of environment variables. */
-export interface SkippedKeys {
-  readonly source: 'configMap' | 'secret';
-  readonly name: string;
-  readonly keys: readonly string[];
-}
-
-export interface Environment {
-  readonly env: readonly EnvVar[];
-  readonly skipped: readonly SkippedKeys[];
-}
-
-const ENV_NAME = /^[-._a-zA-Z][-._a-zA-Z0-9]*$/;
-
-function isEnvVarName(name: string): boolean {
-  return ENV_NAME.test(name) && name !== '.' && !name.startsWith('..');
-}
-
 /** Names of the ConfigMaps and Secrets that the container's environment needs. */
 export function environmentReferences(container: Container | EphemeralContainer): {
   configMaps: ReadonlySet<string>;
@@ -142,37 +124,30 @@ function referredValue(facts: EnvironmentFacts, variable: string, from: ValueSou
   return value;
 }
 
-function addAllFrom(facts: EnvironmentFacts, env: Map<string, string>): SkippedKeys[] {
-  const skipped: SkippedKeys[] = [];
+/** Any key becomes a variable, whatever its name: kubelets skip none since 1.34 (RelaxedEnvironmentVariableValidation). */
+function addAllFrom(facts: EnvironmentFacts, env: Map<string, string>): void {
   for (const source of facts.container.envFrom ?? []) {
     const ref = source.configMapRef ?? source.secretRef;
     if (ref === undefined) continue;
-    const kind = source.configMapRef === undefined ? 'secret' : 'configMap';
+    const kind = source.configMapRef === undefined ? 'secret' : 'configmap';
     const name = ref.name ?? '';
     const secret = facts.secrets.get(name);
-    const data = kind === 'configMap' ? facts.configMaps.get(name) : secret && { data: decodeSecret(secret) };
+    const data = kind === 'configmap' ? facts.configMaps.get(name) : secret && { data: decodeSecret(secret) };
     if (data === undefined) {
       if (ref.optional === true) continue;
-      throw new EnvironmentError(`${kind.toLowerCase()} "${name}" not found`);
+      throw new EnvironmentError(`${kind} "${name}" not found`);
     }
-    const invalid: string[] = [];
-    for (const [key, value] of Object.entries(data.data ?? {})) {
-      const variable = `${source.prefix ?? ''}${key}`;
-      if (isEnvVarName(variable)) env.set(variable, value);
-      else invalid.push(variable);
-    }
-    if (invalid.length > 0) skipped.push({ source: kind, name, keys: invalid.sort() });
+    for (const [key, value] of Object.entries(data.data ?? {})) env.set(`${source.prefix ?? ''}${key}`, value);
   }
-  return skipped;
 }
 
 /**
  * The variables in order: envFrom, then env (each may refer to those before it and to services), then service
  * variables that nothing hides. Throws EnvironmentError.
  */
-export function resolveEnvironment(facts: EnvironmentFacts): Environment {
+export function resolveEnvironment(facts: EnvironmentFacts): readonly EnvVar[] {
   const env = new Map<string, string>();
-  const skipped = addAllFrom(facts, env);
+  addAllFrom(facts, env);
   const lookup = (name: string): string | undefined => env.get(name) ?? facts.services.get(name);
   for (const variable of facts.container.env ?? []) {
     // An object without a field is no source, as protobuf has it.
@@ -182,14 +157,5 @@ export function resolveEnvironment(facts: EnvironmentFacts): Environment {
     if (value !== undefined) env.set(variable.name, value);
   }
   for (const [name, value] of facts.services) if (!env.has(name)) env.set(name, value);
-  return { env: [...env].map(([name, value]) => ({ name, value })), skipped };
-}
-
-/** The message of the InvalidEnvironmentVariableNames event. */
-export function skippedKeysMessage(namespace: string, { source, name, keys }: SkippedKeys): string {
-  const list = keys.join(', ');
-  return (
-    `Keys [${list}] from the EnvFrom ${source} ${namespace}/${name} were skipped since they are considered ` +
-    'invalid environment variable names.'
-  );
+  return [...env].map(([name, value]) => ({ name, value }));
 }

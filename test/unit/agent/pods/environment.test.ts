@@ -5,7 +5,6 @@ import {
   type EnvironmentFacts,
   environmentReferences,
   resolveEnvironment,
-  skippedKeysMessage,
 } from '../../../../agent/pods/environment.ts';
 import { serviceEnvironment } from '../../../../agent/pods/service-environment.ts';
 import type { ConfigMap, Container, Secret, Service } from '../../../../client/types.ts';
@@ -34,7 +33,7 @@ function resolve(container: Partial<Container>, over: Partial<EnvironmentFacts> 
   });
 }
 const values = (container: Partial<Container>, over?: Partial<EnvironmentFacts>) =>
-  Object.fromEntries(resolve(container, { services: new Map(), ...over }).env.map(({ name, value }) => [name, value]));
+  Object.fromEntries(resolve(container, { services: new Map(), ...over }).map(({ name, value }) => [name, value]));
 
 describe('values', () => {
   it('may refer to variables before them and to services, with $$ as the escape', () => {
@@ -43,7 +42,7 @@ describe('values', () => {
       { name: 'B', value: '$(A)-$(C)-$$(A)-$(KUBERNETES_SERVICE_HOST)' },
       { name: 'C', value: 'c' },
     ];
-    const found = resolve({ env }).env;
+    const found = resolve({ env });
     expect(found.find(({ name }) => name === 'B')?.value).toBe('a-$(C)-$(A)-10.96.0.1');
   });
   it('win over envFrom and over services, and the last of a name wins', () => {
@@ -53,8 +52,8 @@ describe('values', () => {
       { name: 'COLOUR', value: 'green' },
     ];
     const found = resolve({ env, envFrom: [{ configMapRef: { name: 'settings' } }] });
-    expect(found.env.filter(({ name }) => name === 'COLOUR')).toEqual([{ name: 'COLOUR', value: 'green' }]);
-    expect(found.env.filter(({ name }) => name === 'KUBERNETES_SERVICE_HOST')).toHaveLength(1);
+    expect(found.filter(({ name }) => name === 'COLOUR')).toEqual([{ name: 'COLOUR', value: 'green' }]);
+    expect(found.filter(({ name }) => name === 'KUBERNETES_SERVICE_HOST')).toHaveLength(1);
   });
 });
 
@@ -126,13 +125,12 @@ describe('ConfigMaps and Secrets', () => {
     expect(() => resolve(container)).toThrow(message);
   });
 
-  it('skip keys that are no names, and say which', () => {
-    const { env, skipped } = resolve({ envFrom: [{ configMapRef: { name: 'settings' } }] }, { services: new Map() });
-    expect(env.map(({ name }) => name)).toEqual(['COLOUR', 'with.dot']);
-    expect(skipped.map((each) => skippedKeysMessage('demo', each))).toEqual([
-      'Keys [2bad] from the EnvFrom configMap demo/settings were skipped since they are considered invalid ' +
-        'environment variable names.',
-    ]);
+  it('have any key for a name, and any prefix before it', () => {
+    const from = { configMapRef: { name: 'settings' } };
+    const names = resolve({ envFrom: [from, { ...from, prefix: '#@!' }] }, { services: new Map() }).map(
+      ({ name }) => name,
+    );
+    expect(names.sort()).toEqual(['#@!2bad', '#@!COLOUR', '#@!with.dot', '2bad', 'COLOUR', 'with.dot']);
   });
 
   it('are named before they are read', () => {

@@ -72,7 +72,7 @@ const svc = service('svc', '10.96.200.27', { name: 'http', port: 80, protocol: '
 
 /** The environment as it was recorded: in the order of names, since a kubelet's is random, and once with services. */
 function environment(pod: Pod, container: Container | EphemeralContainer, withServices: boolean) {
-  const { env } = resolveEnvironment({
+  const env = resolveEnvironment({
     pod,
     container,
     configMaps: new Map([['conf', configMap]]),
