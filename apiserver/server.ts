@@ -136,7 +136,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const { tokens, bearers } = tokensOf(auth, pki, registry.lookup);
     const kubelets = new KubeletClient(pki.clients['kubelet-client'], tracer);
     const nodeMetrics = serveMetrics(registry, { kubelets, log });
-    const proxy = new Proxies([new KubeletProxy(registry, kubelets), new BackendProxy(registry.lookup, tracer)]);
+    const proxy = new Proxies([new BackendProxy(registry.lookup, tracer), new KubeletProxy(registry, kubelets)]);
     const converter = new Converter({ clock });
     const trim = (text: string): Promise<string> => converter.convert('without-managed-fields', text);
     const audit = await openAudit(options.audit ?? {}, { clock, log, trim, onEvent: () => metrics.auditEvent() });

@@ -48,7 +48,7 @@ function yamlToJson(text: string): string {
     const document = parseDocument(text, { uniqueKeys: false });
     const [error] = document.errors;
     if (error !== undefined) throw malformed(error.message.split('\n')[0] ?? '');
-    checkNodes(document.contents);
+    checkNodes(document.contents, text);
     json = JSON.stringify(document.toJS({ maxAliasCount: 100 }) ?? null);
   } catch (error) {
     if (error instanceof RangeError) throw malformed(`exceeded max depth: ${error.message}`);
@@ -70,9 +70,10 @@ function yamlToJson(text: string): string {
   return json;
 }
 
-/** Throws for a key that a map has twice, and for keys that JSON does not have. Goes by a list, not by calls: YAML can be deep. */
-function checkNodes(root: Node | null): void {
+/** Throws for keys that a map has twice, and for one that JSON does not have. Goes by a list, not by calls: YAML can be deep. */
+function checkNodes(root: Node | null, text: string): void {
   const left: unknown[] = [root];
+  const duplicates: { readonly at: number; readonly name: string }[] = [];
   while (left.length > 0) {
     const node = left.pop();
     if (isSeq(node)) for (const item of node.items) left.push(item);
@@ -81,10 +82,26 @@ function checkNodes(root: Node | null): void {
       for (const { key, value } of node.items) {
         if (!isScalar(key) && !isAlias(key)) throw malformed('a key is not a plain value');
         const name = isScalar(key) ? String(key.value) : `*${key.source}`;
-        if (seen.has(name)) throw malformed(`yaml: unmarshal errors: key ${JSON.stringify(name)} already set in map`);
+        if (seen.has(name)) duplicates.push({ at: key.range?.[0] ?? 0, name });
         seen.add(name);
         left.push(value);
       }
     }
   }
+  if (duplicates.length > 0) throw malformed(`yaml: unmarshal errors:${duplicateLines(duplicates, text)}`);
+}
+
+/** In the order and the words of the parser that kube-apiserver uses. `at` is an index of `text`. */
+function duplicateLines(duplicates: readonly { readonly at: number; readonly name: string }[], text: string): string {
+  let line = 1;
+  let from = 0;
+  let lines = '';
+  for (const { at, name } of duplicates.toSorted((a, b) => a.at - b.at)) {
+    for (let next = text.indexOf('\n', from); next >= 0 && next < at; next = text.indexOf('\n', from)) {
+      line++;
+      from = next + 1;
+    }
+    lines += `\n  line ${line}: key ${JSON.stringify(name)} already set in map`;
+  }
+  return lines;
 }

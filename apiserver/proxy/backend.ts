@@ -1,5 +1,6 @@
-// pods/<name>/proxy and services/<name>/proxy: the request goes to the pod itself, over HTTP or HTTPS, and its response comes
-// back, with references that lead through the proxy again. Where that is, is location.ts.
+// pods/<name>/proxy, services/<name>/proxy and, on ports that are not the kubelet's, nodes/<name>/proxy: the request goes to the pod
+// or node itself, over HTTP or HTTPS, and its response comes back, with references that lead through the proxy again. Where that
+// is, is location.ts.
 
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -15,7 +16,7 @@ import { badRequest, methodNotAllowed, pathNotFound, StatusError } from '../erro
 import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
-import { backendPath, type Location, podLocation, serviceLocation } from './location.ts';
+import { backendPath, isOtherNodePort, type Location, nodeLocation, podLocation, serviceLocation } from './location.ts';
 import { passedOn } from './proxy.ts';
 import { type Rewriting, rewriteHtml, rewriteUrl } from './rewrite.ts';
 import { join } from './tunnel.ts';
@@ -135,15 +136,23 @@ export class BackendProxy implements RequestProxy {
     this.#tracer = tracer;
   }
 
-  serves({ group, resource, subresource }: ResourceRequest): boolean {
-    return group === '' && subresource === 'proxy' && (resource === 'pods' || resource === 'services');
+  serves({ group, resource, subresource, name }: ResourceRequest): boolean {
+    if (group !== '' || subresource !== 'proxy') return false;
+    return (
+      resource === 'pods' || resource === 'services' || (resource === 'nodes' && isOtherNodePort(this.#lookup, name))
+    );
+  }
+
+  #locate(resource: string, namespace: string, name: string): Location {
+    if (resource === 'nodes') return nodeLocation(this.#lookup, name);
+    const locate = resource === 'pods' ? podLocation : serviceLocation;
+    return locate(this.#lookup, namespace, name);
   }
 
   #target(request: ResourceRequest, message: Pick<HttpRequest, 'url'>): Target {
     const { resource, namespace, name, tail, path } = request;
-    if (namespace === '' || name === '') throw pathNotFound();
-    const locate = resource === 'pods' ? podLocation : serviceLocation;
-    const location = locate(this.#lookup, namespace, name);
+    if ((namespace === '' && resource !== 'nodes') || name === '') throw pathNotFound();
+    const location = this.#locate(resource, namespace, name);
     const prefix = tail === '' ? path : path.slice(0, path.length - tail.length);
     return { location, path: backendPath(tail), prefix, search: searchOf(message.url) };
   }

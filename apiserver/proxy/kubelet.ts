@@ -1,54 +1,18 @@
-// Where a node's kubelet is, and the connection to it with the server's own client certificate. Which request goes
-// there is pods.ts; upgraded connections are tunnel.ts.
+// The connection to a node's kubelet, with the server's own client certificate. Where it is, is node-address.ts; which request goes
+// there pods.ts; upgraded connections are tunnel.ts.
 
 import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
-import { connect as connectTcp, isIPv6, Socket } from 'node:net';
+import { connect as connectTcp, Socket } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { errorMessage } from '../../lib/errors.ts';
 import type { Tracer } from '../../lib/trace.ts';
-import { badRequest, notFound, StatusError } from '../errors.ts';
-import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
-import { isObject } from '../patch/json-value.ts';
-
-export interface KubeletAddress {
-  readonly host: string;
-  readonly port: number;
-}
+import { StatusError } from '../errors.ts';
+import { hostPort, type KubeletAddress } from './node-address.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A kubelet that has the connection answers an upgrade within this time. */
 const ANSWER_TIMEOUT_MS = 60_000;
-
-/**
- * The kubelet's endpoint by the Node object. Throws 404 for no such node, which names it as one of `plural`, the resource of the
- * request, as upstream does; 400 for one without an address.
- */
-export function kubeletAddress(lookup: ObjectLookup, nodeName: string, plural = 'nodes'): KubeletAddress {
-  const node = lookup.get('', 'nodes', '', nodeName);
-  if (node === undefined) throw notFound({ group: '', plural }, nodeName);
-  return addressOf(node);
-}
-
-/** Pure. */
-export function addressOf(node: KubeObject): KubeletAddress {
-  const status = isObject(node['status']) ? node['status'] : {};
-  const addresses = Array.isArray(status['addresses']) ? status['addresses'].filter(isObject) : [];
-  const found = ['InternalIP', 'Hostname', 'ExternalIP']
-    .map((type) => addresses.find((address) => address['type'] === type)?.['address'])
-    .find((address) => typeof address === 'string' && address !== '');
-  const endpoints = isObject(status['daemonEndpoints']) ? status['daemonEndpoints'] : {};
-  const endpoint = isObject(endpoints['kubeletEndpoint']) ? endpoints['kubeletEndpoint'] : {};
-  const port = endpoint['Port'];
-  if (typeof found !== 'string' || typeof port !== 'number') {
-    throw badRequest(`node ${node.metadata.name} has no kubelet endpoint in its status`);
-  }
-  return { host: found, port };
-}
-
-export function hostPort({ host, port }: KubeletAddress): string {
-  return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
-}
 
 export interface KubeletCredential {
   readonly cert: string;

@@ -1,5 +1,5 @@
-// Where a request through pods/<name>/proxy or services/<name>/proxy goes: the name with its scheme and port, the address of
-// the pod or of a ready endpoint, the path. Pure; backend.ts connects.
+// Where a request through pods/<name>/proxy, services/<name>/proxy or nodes/<name>/proxy goes: the name with its scheme and port, the
+// address of the pod, of a ready endpoint or of the node, the path. Pure; backend.ts and proxy.ts connect.
 
 import { randomInt } from 'node:crypto';
 import { BlockList, isIP } from 'node:net';
@@ -7,6 +7,7 @@ import { posix } from 'node:path';
 import { badRequest, notFound, StatusError } from '../errors.ts';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
+import { addressOf, type KubeletAddress, kubeletPort } from './node-address.ts';
 
 export interface Location {
   readonly scheme: 'http' | 'https';
@@ -63,10 +64,10 @@ function podIPs(pod: KubeObject | undefined): string[] {
   return list(status['podIPs']).flatMap(({ ip }) => (typeof ip === 'string' ? [ip] : []));
 }
 
-function portNumber(port: string, id: string): number {
+function portNumber(port: string, id: string, kind: 'pod' | 'node'): number {
   const number = Number(port);
   if (/^\d+$/.test(port) && number > 0 && number < 65_536) return number;
-  throw badRequest(`invalid pod request ${JSON.stringify(id)}`);
+  throw badRequest(`invalid ${kind} request ${JSON.stringify(id)}`);
 }
 
 /** The pod's first address; the port is the named one, else the first of a container. Throws 400 and 404. */
@@ -81,8 +82,38 @@ export function podLocation(lookup: ObjectLookup, namespace: string, id: string)
   const [host = ''] = podIPs(pod);
   if (!isGlobalUnicast(host)) throw badRequest('address not allowed');
   const usual = scheme === 'https' ? 443 : 80;
-  const port = named.port !== '' ? portNumber(named.port, id) : typeof first === 'number' ? first : usual;
+  const port = named.port !== '' ? portNumber(named.port, id, 'pod') : typeof first === 'number' ? first : usual;
   return { scheme, host, port };
+}
+
+/** The node of "name", "name:port" or "scheme:name:port". Throws 400 and 404. */
+function nodeOf(lookup: ObjectLookup, id: string): { readonly node: KubeObject; readonly named: Named } {
+  const named = splitName(id);
+  if (named === undefined) throw badRequest(`invalid node request ${JSON.stringify(id)}`);
+  const node = lookup.get('', 'nodes', '', named.name);
+  if (node === undefined) throw notFound({ group: '', plural: 'nodes' }, named.name);
+  return { node, named };
+}
+
+/** Whether the port of nodes/<id>/proxy is another than the kubelet's, which is also the one of a name without a port. */
+export function isOtherNodePort(lookup: ObjectLookup, id: string): boolean {
+  const named = splitName(id);
+  if (named === undefined || named.port === '') return false;
+  const node = lookup.get('', 'nodes', '', named.name);
+  return node !== undefined && named.port !== String(kubeletPort(node));
+}
+
+/** The kubelet of nodes/<id>/proxy. Throws 400 and 404. */
+export function nodeKubelet(lookup: ObjectLookup, id: string): KubeletAddress {
+  return addressOf(nodeOf(lookup, id).node);
+}
+
+/** Another port of the node, at its address. Throws 400 and 404. */
+export function nodeLocation(lookup: ObjectLookup, id: string): Location {
+  const { node, named } = nodeOf(lookup, id);
+  const { host } = addressOf(node);
+  if (!isGlobalUnicast(host)) throw badRequest('address not allowed');
+  return { scheme: named.scheme, host, port: portNumber(named.port, id, 'node') };
 }
 
 interface Endpoint {

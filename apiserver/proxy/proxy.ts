@@ -12,7 +12,9 @@ import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import type { KubeObject } from '../kinds/resource.ts';
 import type { Registry } from '../registry/registry.ts';
-import { type KubeletAddress, type KubeletClient, kubeletAddress } from './kubelet.ts';
+import type { KubeletClient } from './kubelet.ts';
+import { nodeKubelet } from './location.ts';
+import { type KubeletAddress, kubeletAddress } from './node-address.ts';
 import { chooseContainer, kubeletPath, nodeOf, type StreamKind } from './pods.ts';
 import { streamsOf, translateCommand } from './remote-command.ts';
 import { join, requestHead } from './tunnel.ts';
@@ -72,7 +74,7 @@ export class KubeletProxy implements RequestProxy {
     if (request.resource === 'nodes') {
       const search = request.query.toString();
       const path = `${request.tail === '' ? '/' : request.tail}${search === '' ? '' : `?${search}`}`;
-      return { address: kubeletAddress(lookup, request.name), path };
+      return { address: nodeKubelet(lookup, request.name), path };
     }
     const pod = this.#pod(request);
     const kind = streamKind(request.subresource);

@@ -3,7 +3,7 @@
 
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { hostPort, type KubeletAddress } from './kubelet.ts';
+import { hostPort, type KubeletAddress } from './node-address.ts';
 
 /** What the kubelet must see of the client's request; credentials are not among it. */
 const FORWARDED = [

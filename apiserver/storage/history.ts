@@ -19,8 +19,8 @@ export const HISTORY_LIMITS: HistoryLimits = {
   count: 4096,
   // 35 versions of the largest objects, or 4,096 of 8 KB.
   bytes: 32 * 1024 * 1024,
-  // As long as a watch that gets no bookmarks can live: it may come back with a revision that old.
-  age: 60 * 60 * 1000,
+  // As kube-apiserver has etcd compacted: bookmarks, one a minute, keep a quiet watch's revision younger than that.
+  age: 5 * 60 * 1000,
 };
 
 /** The bytes that one transaction compacts, so that none takes long. */

@@ -13,7 +13,7 @@ const QUIET_MS = 2000;
 /** How often the disk is checked while the reserve is incomplete. ms. */
 const ROOM_MS = 2000;
 /** How often the age of history is checked while nothing is written. ms. */
-const AGE_MS = 10 * 60 * 1000;
+const AGE_MS = 60_000;
 /** The file is made smaller this many pages at a time, with pauses for other work. */
 const VACUUM_PAGES = 128;
 const VACUUM_PAUSE_MS = 20;

@@ -155,6 +155,13 @@ describe('a body', () => {
     });
   }
 
+  it('in YAML with keys that are there twice is refused with the line of each', async () => {
+    const text = '\na: 1\nb:\n  c: 1\n  d: 2\n  c: 3\na: 4\n';
+    await expect(parseBody('application/yaml', Buffer.from(text), converter)).rejects.toThrow(
+      'yaml: unmarshal errors:\n  line 6: key "c" already set in map\n  line 7: key "a" already set in map',
+    );
+  });
+
   // Field numbers from k8s.io/api: what a client would put on the wire, written out by hand.
   const varint = (value: number): Buffer =>
     value < 128 ? Buffer.from([value]) : Buffer.concat([Buffer.from([(value & 127) | 128]), varint(value >> 7)]);

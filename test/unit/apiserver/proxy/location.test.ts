@@ -3,6 +3,9 @@ import type { KubeObject, ObjectLookup } from '../../../../apiserver/kinds/resou
 import {
   backendPath,
   isGlobalUnicast,
+  isOtherNodePort,
+  nodeKubelet,
+  nodeLocation,
   podLocation,
   serviceLocation,
   splitName,
@@ -54,6 +57,58 @@ describe('an address that a proxy may connect to', () => {
   ];
   for (const address of good) it(`is ${address}`, () => expect(isGlobalUnicast(address)).toBe(true));
   for (const address of bad) it(`is not "${address}"`, () => expect(isGlobalUnicast(address)).toBe(false));
+});
+
+describe('a node', () => {
+  const node = (name: string, address: string): KubeObject => {
+    const addresses = [{ type: 'InternalIP', address }];
+    return body(
+      'Node',
+      { name, namespace: '' },
+      { status: { addresses, daemonEndpoints: { kubeletEndpoint: { Port: 10250 } } } },
+    );
+  };
+  const lookup = lookupOf(
+    node('n1', '10.0.0.9'),
+    node('local', '127.0.0.1'),
+    body('Node', { name: 'new', namespace: '' }, {}),
+  );
+  for (const id of ['n1', 'n1:10250', 'https:n1:10250', 'http:n1:']) {
+    it(`${id} is its kubelet`, () => {
+      expect(isOtherNodePort(lookup, id)).toBe(false);
+      expect(nodeKubelet(lookup, id)).toEqual({ host: '10.0.0.9', port: 10250 });
+    });
+  }
+  const others: readonly [string, object][] = [
+    ['n1:9100', { scheme: 'http', host: '10.0.0.9', port: 9100 }],
+    ['https:n1:9443', { scheme: 'https', host: '10.0.0.9', port: 9443 }],
+  ];
+  for (const [id, location] of others) {
+    it(`${id} is another port of it`, () => {
+      expect(isOtherNodePort(lookup, id)).toBe(true);
+      expect(nodeLocation(lookup, id)).toEqual(location);
+    });
+  }
+  it('is refused where it is none, has no address, or has one that leads to this machine', () => {
+    expect(isOtherNodePort(lookup, 'none:9100')).toBe(false);
+    expect(failureOf(() => nodeKubelet(lookup, 'none:9100'))).toMatchObject({
+      code: 404,
+      message: 'nodes "none" not found',
+    });
+    expect(failureOf(() => nodeKubelet(lookup, 'a:b:c:d'))).toMatchObject({
+      code: 400,
+      message: 'invalid node request "a:b:c:d"',
+    });
+    expect(failureOf(() => nodeKubelet(lookup, 'new'))).toMatchObject({ code: 400 });
+    expect(failureOf(() => nodeLocation(lookup, 'local:22'))).toMatchObject({
+      code: 400,
+      message: 'address not allowed',
+    });
+    expect(failureOf(() => nodeLocation(lookup, 'n1:ssh'))).toMatchObject({
+      code: 400,
+      message: 'invalid node request "n1:ssh"',
+    });
+  });
 });
 
 describe('a pod', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addressOf } from '../../../../apiserver/proxy/kubelet.ts';
+import { addressOf } from '../../../../apiserver/proxy/node-address.ts';
 import { chooseContainer, kubeletPath, type StreamKind } from '../../../../apiserver/proxy/pods.ts';
 import { requestHead } from '../../../../apiserver/proxy/tunnel.ts';
 import { body, failureOf } from '../support.ts';
