@@ -8,6 +8,7 @@ type Schema = Record<string, unknown>;
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 /** Not in OpenAPI v2 as kubectl reads it. */
 const V3_ONLY: readonly string[] = ['oneOf', 'anyOf', 'allOf', 'not', 'nullable', 'x-kubernetes-validations'];
+const PRESERVE = 'x-kubernetes-preserve-unknown-fields';
 const BELOW: readonly string[] = ['properties', 'items', 'additionalProperties'];
 
 function converted(schema: JsonSchema, form: 'v2' | 'v3', reference: (name: string) => Schema): Schema {
@@ -16,20 +17,32 @@ function converted(schema: JsonSchema, form: 'v2' | 'v3', reference: (name: stri
     if (BELOW.includes(key) || (form === 'v2' && V3_ONLY.includes(key))) continue;
     setOwn(result, key, value);
   }
-  // v2 has no way to keep unknown fields, and none to allow a null: such parts are described by no type.
-  if (form === 'v2' && (schema.nullable === true || schema['x-kubernetes-preserve-unknown-fields'] === true)) {
-    delete result['type'];
-    return result;
+  // v2 has no way to keep unknown fields, and none to allow a null: such parts are described by no type, and by none of their fields.
+  const isOpen = form === 'v2' && (schema.nullable === true || schema[PRESERVE] === true);
+  if (!isOpen) {
+    const children: Schema = {};
+    for (const [name, child] of properties(schema)) setOwn(children, name, converted(child, form, reference));
+    if (schema['x-kubernetes-embedded-resource'] === true) addHead(children, form, reference);
+    if (Object.keys(children).length > 0) result['properties'] = children;
+    if (schema.items !== undefined) result['items'] = converted(schema.items, form, reference);
   }
-  const children: Schema = {};
-  for (const [name, child] of properties(schema)) setOwn(children, name, converted(child, form, reference));
-  if (schema['x-kubernetes-embedded-resource'] === true) addHead(children, form, reference);
-  if (Object.keys(children).length > 0) result['properties'] = children;
-  if (schema.items !== undefined) result['items'] = converted(schema.items, form, reference);
+  if (form === 'v2') {
+    if (isOpen || (result['type'] === 'array' && result['items'] === undefined)) delete result['type'];
+    dropNullable(result, schema);
+  }
   const values = valueSchema(schema);
   if (values !== undefined) result['additionalProperties'] = converted(values, form, reference);
   else if (schema.additionalProperties === true) result['additionalProperties'] = true;
   return result;
+}
+
+/** kubectl takes no null for a field that is required. */
+function dropNullable(result: Schema, schema: JsonSchema): void {
+  const nullable = new Set(properties(schema).flatMap(([name, child]) => (child.nullable === true ? [name] : [])));
+  if (schema.required === undefined || nullable.size === 0) return;
+  const required = schema.required.filter((name) => !nullable.has(name));
+  if (required.length > 0) result['required'] = required;
+  else delete result['required'];
 }
 
 function addHead(children: Schema, form: 'v2' | 'v3', reference: (name: string) => Schema): void {
@@ -60,6 +73,9 @@ export function openapiOf(
   form: 'v2' | 'v3',
   reference: (name: string) => Schema,
 ): Schema {
+  const kinds = [{ group, version, kind }];
+  // With any field, kubectl would refuse those that are not described.
+  if (form === 'v2' && schema[PRESERVE] === true) return { type: 'object', 'x-kubernetes-group-version-kind': kinds };
   const result = converted(schema, form, reference);
   const children: Schema = {};
   addHead(children, form, reference);
@@ -71,6 +87,6 @@ export function openapiOf(
     ...result,
     type: 'object',
     properties: children,
-    'x-kubernetes-group-version-kind': [{ group, version, kind }],
+    'x-kubernetes-group-version-kind': kinds,
   };
 }
