@@ -2,6 +2,8 @@
 // for what is wrong with one. The API server refuses by it, the controller counts by it. When a schedule is due next is
 // cron-times.ts's. Pure.
 
+import { parseGoDuration } from './go-duration.ts';
+
 interface Bounds {
   readonly min: number;
   readonly max: number;
@@ -27,17 +29,6 @@ const DESCRIPTORS: ReadonlyMap<string, string> = new Map([
   ['@hourly', '0 * * * *'],
 ]);
 const EVERY = '@every ';
-/** A duration of Go: "1h30m". */
-const DURATION = /^[+-]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h))+)$/;
-const UNIT_MS: ReadonlyMap<string, number> = new Map([
-  ['ns', 1e-6],
-  ['us', 1e-3],
-  ['µs', 1e-3],
-  ['ms', 1],
-  ['s', 1000],
-  ['m', 60_000],
-  ['h', 3_600_000],
-]);
 
 /** One field: the values that match, and whether it was a star, by which days of the month and of the week go together. */
 export interface CronField {
@@ -118,15 +109,11 @@ function parseFields(spec: string, timeZone: string | undefined): CronFields {
 
 function parseEvery(spec: string): CronSchedule {
   const duration = spec.slice(EVERY.length);
-  if (!DURATION.test(duration)) {
+  const ms = parseGoDuration(duration);
+  if (ms === undefined) {
     throw new ScheduleError(`failed to parse duration ${spec}: time: invalid duration ${JSON.stringify(duration)}`);
   }
-  let ms = 0;
-  for (const [, value = '', unit = ''] of duration.matchAll(/([\d.]+)(\D+)/g)) {
-    ms += Number(value) * (UNIT_MS.get(unit) ?? 0);
-  }
-  const whole = duration.startsWith('-') ? 0 : Math.floor(ms / 1000) * 1000;
-  return { kind: 'every', ms: Math.max(1000, whole) };
+  return { kind: 'every', ms: Math.max(1000, Math.floor(ms / 1000) * 1000) };
 }
 
 function parseField(text: string, bounds: Bounds): CronField {

@@ -1,20 +1,8 @@
-// How a program written in Go words things, for the messages that users and tools search for: durations, gRPC codes,
-// network errors. Pure.
+// How a program written in Go words things, for the messages that users and tools search for: gRPC codes, network
+// errors. Pure.
 
 import { errnoOf, errorMessage } from './errors.ts';
 import { getOwn } from './own-property.ts';
-
-/** A duration in ms as Go's time.Duration prints it, to the millisecond: "850ms", "1.2s", "1m20s", "5m0s". */
-export function goDuration(ms: number): string {
-  const whole = Math.trunc(ms);
-  if (whole === 0) return '0s';
-  if (whole < 1000) return `${whole}ms`;
-  const hours = Math.floor(whole / 3_600_000);
-  const minutes = Math.floor(whole / 60_000) % 60;
-  const seconds = `${(whole % 60_000) / 1000}s`;
-  if (hours > 0) return `${hours}h${minutes}m${seconds}`;
-  return minutes > 0 ? `${minutes}m${seconds}` : seconds;
-}
 
 /** A string as Go's %q prints it. */
 export function goQuote(text: string): string {

@@ -4,8 +4,8 @@
 import { isIP } from 'node:net';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
+import { parseGoDuration } from '../../lib/go-duration.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
-import { parseGoDuration } from './duration.ts';
 import { checkFeatureGates } from './feature-gates.ts';
 import { DEFAULT_EVICTION_HARD, KUBELET_FIELDS, type KubeletConfiguration } from './kubelet-fields.ts';
 import { type ConfigProblem, parseTable, printTable, unmet } from './schema.ts';

@@ -1,10 +1,10 @@
 // A small language for tables of configuration fields: each field has its type, its default and its effect in
 // nodelet, and the TypeScript type of the whole follows from the table. Knows nothing about any particular field.
 
+import { formatGoDuration, parseGoDuration } from '../../lib/go-duration.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
 import { sameJson } from '../../lib/same-json.ts';
-import { formatGoDuration, parseGoDuration } from './duration.ts';
 
 /** Something wrong with one field; `path` is as a person would write it: "authentication.webhook.cacheTTL". */
 export interface ConfigProblem {

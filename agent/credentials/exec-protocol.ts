@@ -1,7 +1,7 @@
 // CredentialProviderRequest and CredentialProviderResponse (credentialprovider.kubelet.k8s.io): one JSON object
 // each way. Pure.
 
-import { parseGoDuration } from '../config/duration.ts';
+import { parseGoDuration } from '../../lib/go-duration.ts';
 import type { RegistryCredential } from '../ports/pull-credentials.ts';
 
 export interface ProviderRequest {

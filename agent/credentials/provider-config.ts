@@ -2,7 +2,7 @@
 // for which images, with what. Text in, checked providers out; everything wrong is one UserError. Touches no files.
 
 import { UserError } from '../../lib/errors.ts';
-import { parseGoDuration } from '../config/duration.ts';
+import { parseGoDuration } from '../../lib/go-duration.ts';
 import { isRecord, readYamlObject } from '../config/yaml-object.ts';
 
 export interface TokenAttributes {

@@ -6,7 +6,8 @@ import { errorMessage } from '../../lib/errors.ts';
 import { goRpcError } from '../../lib/go-words.ts';
 import { RuntimeError } from '../ports/runtime.ts';
 
-export { goDuration, goQuote } from '../../lib/go-words.ts';
+export { goDuration } from '../../lib/go-duration.ts';
+export { goQuote } from '../../lib/go-words.ts';
 
 /** "hello-pod_demo(5f0c…)" */
 export function formatPod(pod: Pod): string {

@@ -5,7 +5,7 @@
 // those allow will never end. It restarts nothing: the Node reports it, and systemd's watchdog gets no message.
 
 import { type Clock, elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
-import { goDuration } from '../../lib/go-words.ts';
+import { goDuration } from '../../lib/go-duration.ts';
 
 /** The kubelet's least time, ms, before a loop counts as stuck. */
 const LEAST_MS = 300_000;

@@ -6,7 +6,8 @@ import { type ChannelOptions, credentials, type ServiceError, status } from '@gr
 import { abortable } from '../../lib/abort.ts';
 import { type Clock, plusMs } from '../../lib/clock.ts';
 import { cutText, MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
-import { goDuration, goQuote, goRpcError, joinHostPort } from '../../lib/go-words.ts';
+import { goDuration } from '../../lib/go-duration.ts';
+import { goQuote, goRpcError, joinHostPort } from '../../lib/go-words.ts';
 import { loadProto } from '../../proto/load.ts';
 import { userAgent } from '../model/http-action.ts';
 import type { ProbeOutcome } from './outcome.ts';

@@ -1,7 +1,7 @@
 // NodeMetrics and PodMetrics of metrics.k8s.io/v1beta1, from what was used. Pure.
 
 import type { EpochMs } from '../../lib/clock.ts';
-import { goDuration } from '../../lib/go-words.ts';
+import { goDuration } from '../../lib/go-duration.ts';
 import { formatBytes } from '../../lib/quantity.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
 import { nanoQuantity } from '../kinds/metrics.ts';

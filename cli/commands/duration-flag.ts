@@ -1,7 +1,7 @@
 // Durations as flags of Kubernetes' programs take them: "15s", "1m30s".
 
-import { parseGoDuration } from '../../agent/config/duration.ts';
 import { UserError } from '../../lib/errors.ts';
+import { parseGoDuration } from '../../lib/go-duration.ts';
 
 /** For commander: the flag's value in ms. Throws UserError for what is no duration, is 0 or below. */
 export function durationFlag(flag: string): (text: string) => number {

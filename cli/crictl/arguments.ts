@@ -3,8 +3,8 @@
 // (`-it`), and the end of the flags at `--`. Pure.
 
 import { UserError } from '../../lib/errors.ts';
+import { parseGoDuration } from '../../lib/go-duration.ts';
 import { getOwn } from '../../lib/own-property.ts';
-import { parseGoDuration } from './units.ts';
 
 export type FlagKind = 'bool' | 'text' | 'int' | 'duration' | 'list';
 

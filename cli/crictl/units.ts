@@ -2,29 +2,9 @@
 // RFC 3339 with nanoseconds. Pure; the current time is an argument.
 
 import { type EpochMs, elapsedMs, epochMs, plusMs } from '../../lib/clock.ts';
+import { parseGoDuration } from '../../lib/go-duration.ts';
 
 const NANOS_PER_SECOND = 1_000_000_000n;
-
-const UNITS_MS: ReadonlyMap<string, number> = new Map([
-  ['ns', 1e-6],
-  ['us', 1e-3],
-  ['µs', 1e-3],
-  ['μs', 1e-3],
-  ['ms', 1],
-  ['s', 1000],
-  ['m', 60_000],
-  ['h', 3_600_000],
-]);
-
-/** Go's time.ParseDuration: "300ms", "-1.5h", "2h45m", "0". In ms; undefined for anything else. */
-export function parseGoDuration(text: string): number | undefined {
-  const match = /^([+-]?)(0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/.exec(text);
-  if (match === null) return undefined;
-  const parts = match[2]?.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g) ?? [];
-  let ms = 0;
-  for (const [, amount = '0', unit = ''] of parts) ms += Number(amount) * (UNITS_MS.get(unit) ?? 0);
-  return match[1] === '-' ? -ms : ms;
-}
 
 /** How long something lasts, roughly, in words; `ms` that are negative are less than a second too. */
 export function humanDuration(ms: number): string {

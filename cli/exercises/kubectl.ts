@@ -13,6 +13,7 @@ import { resourcePath } from '../../client/paths.ts';
 import type { Event, Node, Pod, Service } from '../../client/types.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
+import { parseGoDuration } from '../../lib/go-duration.ts';
 import { poll } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { evaluateJsonPath } from './json-path.ts';
@@ -72,16 +73,11 @@ export function namedObjects(words: readonly string[]): readonly { readonly kind
   });
 }
 
-/** "30s", "2m", "1h" in ms. Throws UserError. Pure. */
+/** "30s", "1m30s" in ms. Throws UserError. Pure. */
 export function timeoutMs(text: string): number {
-  const [, number = '', unit = ''] = /^(\d+)([smh])$/.exec(text) ?? [];
-  const factor = new Map([
-    ['s', 1_000],
-    ['m', 60_000],
-    ['h', 3_600_000],
-  ]).get(unit);
-  if (factor === undefined) throw new UserError(`"${text}" is not a time such as 30s`);
-  return Number(number) * factor;
+  const ms = parseGoDuration(text);
+  if (ms === undefined || ms < 0) throw new UserError(`"${text}" is not a time such as 30s`);
+  return ms;
 }
 
 const OPTIONS = {

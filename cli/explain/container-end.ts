@@ -1,8 +1,8 @@
 // How a container's last instance ended, when the next one starts, and what it wrote last. Pure.
 
-import { parseGoDuration } from '../../agent/config/duration.ts';
 import { initRestartsAfterExit, restartsAfterExit } from '../../agent/model/restart-policy.ts';
 import { type EpochMs, elapsedMs, plusMs } from '../../lib/clock.ts';
+import { parseGoDuration } from '../../lib/go-duration.ts';
 import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { EventFact, PodFacts } from './facts.ts';
 import type { Detail } from './finding.ts';

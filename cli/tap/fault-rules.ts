@@ -2,6 +2,7 @@
 // pure but for the counters of a running set of rules; fault-proxy.ts does what is decided.
 
 import { UserError } from '../../lib/errors.ts';
+import { parseGoDuration } from '../../lib/go-duration.ts';
 import { statusNumber } from './decoded.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import type { Subject } from './names.ts';
@@ -128,9 +129,9 @@ function parseRule(rule: unknown, index: number, where: string): FaultRule {
 
 function parseDelay(value: unknown, where: string): number {
   if (value === undefined) return 0;
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(String(value));
-  if (match === null) throw new UserError(`${where}.delay must be a time as 200ms, 1.5s or 2m`);
-  return Number(match[1]) * (match[2] === 'ms' ? 1 : match[2] === 's' ? 1000 : 60_000);
+  const delayMs = parseGoDuration(String(value));
+  if (delayMs === undefined || delayMs < 0) throw new UserError(`${where}.delay must be a time as 200ms, 1.5s or 2m`);
+  return delayMs;
 }
 
 function parseEffect(rule: JsonObject, where: string, times: number | undefined): Effect {

@@ -3,6 +3,7 @@
 import { stringify } from 'yaml';
 import { type EpochMs, plusMs } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
+import { parseGoDuration } from '../../lib/go-duration.ts';
 import { parseRfc3339, rfc3339Milli } from '../../lib/rfc3339.ts';
 import { type DecodedCall, decodeCall, mapTexts } from './decoded.ts';
 import { Names } from './names.ts';
@@ -29,14 +30,8 @@ export interface ShowOptions extends ShowFilter {
 
 /** ms since the recording's start. Throws UserError. */
 export function parseMoment(text: string, start: EpochMs, flag: string): number {
-  const relative = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text);
-  const factors = new Map([
-    ['ms', 1],
-    ['s', 1000],
-    ['m', 60_000],
-    ['h', 3_600_000],
-  ]);
-  if (relative !== null) return Number(relative[1]) * (factors.get(relative[2] ?? '') ?? 1);
+  const sinceStart = parseGoDuration(text);
+  if (sinceStart !== undefined && sinceStart >= 0) return sinceStart;
   const moment = /^\d{4}-\d\d-\d\dT/.test(text) ? (parseRfc3339(text) ?? Number.NaN) : Number.NaN;
   if (Number.isNaN(moment))
     throw new UserError(`${flag} must be a time since the start ("12.5s") or RFC 3339, not "${text}"`);

@@ -1,19 +1,10 @@
 // The values of a Corefile: numbers, times, zones, addresses. Each function throws CorefileError with the line. Pure.
 
 import { isIP } from 'node:net';
-import { getOwn } from '../../lib/own-property.ts';
+import { parseGoDuration } from '../../lib/go-duration.ts';
 import { CorefileError, type Line } from './blocks.ts';
 import type { HttpAddress } from './settings.ts';
 
-const UNITS: Readonly<Record<string, number>> = {
-  ns: 1e-6,
-  us: 1e-3,
-  µs: 1e-3,
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-};
 const MAX_PORT = 65_535;
 
 export function wrongArguments({ line, name }: Pick<Line, 'line' | 'name'>, after?: string): CorefileError {
@@ -26,15 +17,12 @@ export function argumentsOf(line: Line, least: number, most = least): readonly s
   return line.args;
 }
 
-/** Go's durations: "5s", "1m30s", "300ms". ms. */
+/** "5s", "1m30s", "300ms": in ms. */
 export function duration(text: string, line: number): number {
-  if (text === '0') return 0;
-  const parts = [...text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)/g)];
-  if (parts.length === 0 || parts.map(([whole]) => whole).join('') !== text) {
-    const what = text.startsWith('-') ? 'is negative' : 'is no time like 5s, 300ms or 1m30s';
-    throw new CorefileError(line, `"${text}" ${what}`);
-  }
-  return parts.reduce((sum, [, number, unit = '']) => sum + Number(number) * (getOwn(UNITS, unit) ?? 0), 0);
+  const ms = parseGoDuration(text);
+  if (ms === undefined) throw new CorefileError(line, `"${text}" is no time like 5s, 300ms or 1m30s`);
+  if (ms < 0) throw new CorefileError(line, `"${text}" is negative`);
+  return ms;
 }
 
 export function integer(text: string, line: number, least = 0, most = Number.MAX_SAFE_INTEGER): number {

@@ -2,7 +2,7 @@
 // them is healthy. Pure, but for the set of listeners.
 
 import { elapsedMs, type MonotonicMs } from '../../../lib/clock.ts';
-import { goDuration } from '../../../lib/go-words.ts';
+import { goDuration } from '../../../lib/go-duration.ts';
 import type { PodLifecycleEvent } from '../../ports/runtime.ts';
 import type { CacheChange } from '../cache/inputs.ts';
 import { containerId } from '../convert.ts';

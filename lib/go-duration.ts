@@ -1,6 +1,6 @@
-// Go's time.ParseDuration, because every duration in Kubernetes configuration is written for it.
+// Go's time.Duration as text, in both directions: every duration in Kubernetes' flags, configuration and messages is written so. Pure.
 
-import { getOwn } from '../../lib/own-property.ts';
+import { getOwn } from './own-property.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -45,4 +45,9 @@ export function formatGoDuration(ms: number): string {
   const tail = `${seconds}s`;
   if (hours > 0) return `${sign}${hours}h${minutes}m${tail}`;
   return minutes > 0 ? `${sign}${minutes}m${tail}` : `${sign}${tail}`;
+}
+
+/** The same to the millisecond, as messages have it: "850ms", "1.2s", "1m20s", "5m0s". */
+export function goDuration(ms: number): string {
+  return formatGoDuration(Math.trunc(ms));
 }
