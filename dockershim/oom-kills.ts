@@ -1,5 +1,5 @@
 // Containers that the kernel killed for memory without Docker's knowing (translate/oom.ts has why, and decides): reads the
-// kernel's counts when a container starts and when its end is first looked at, and keeps what it found in one small file a
+// kernel's counts when a container starts and when its end is first read, and keeps what it found in one small file a
 // sandbox, since it has to outlive the shim and Docker's labels cannot be changed. Does nothing on cgroup v1, and for pods
 // without a cgroup of their own.
 

@@ -1,4 +1,4 @@
-// What a proxy is told on its command line, with kube-proxy's names and defaults. Types only.
+// The proxy's options on the command line, with kube-proxy's names and defaults. Types only.
 
 /** Settings that the rules depend on. */
 export interface RuleOptions {

@@ -24,7 +24,7 @@ export class SpdyServerStream {
     this.id = id;
     this.headers = headers;
     this.input = new Readable({ read: () => connection.resume() });
-    // A reset is an end for whoever reads.
+    // To a reader a reset is the end.
     this.input.on('error', () => undefined);
   }
 

@@ -1,5 +1,5 @@
 // The streaming server of CRI: Exec, Attach and PortForward hand out URLs of it, each good for one connection. On loopback
-// only; who may call is decided by whoever hands the URL on.
+// only; who may call is decided by the client that passes the URL on (the kubelet).
 
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
@@ -19,7 +19,7 @@ import { exitStatus, failureStatus, REMOTE_COMMAND_PROTOCOL, type RemoteIo } fro
 import { spdyIo } from './spdy-io.ts';
 import { acceptWebSocket, offersChannels, websocketIo } from './websocket-io.ts';
 
-/** containerd's: a URL that nobody opens is forgotten. ms. */
+/** containerd's: how long a URL that is not opened is valid. ms. */
 const TOKEN_MS = 60_000;
 const MAX_TOKENS = 1000;
 

@@ -27,7 +27,7 @@ export interface ContainerContext {
 /** Docker keeps a container's output for the shim until that has written it to CRI's log; no more than this of it. */
 const LOG_FILES = { 'max-size': '50m', 'max-file': '4' };
 
-/** From this API version on a read-only mount is read-only below as well, unless it is said otherwise (Docker 25). */
+/** From this API version on a read-only mount is read-only below as well, unless the mount asks for the old behaviour (Docker 25). */
 const RECURSIVE_READ_ONLY_SINCE = 44;
 
 /** Left open, Docker takes rprivate, but rslave for a mount that contains its own root: it refuses that one as private. */

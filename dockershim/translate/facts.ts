@@ -9,7 +9,7 @@ export interface DockerFacts {
   /** "seccomp", "apparmor", "selinux", … that containers can have. */
   readonly security: ReadonlySet<string>;
   /**
-   * The kernel has AppArmor, so that Docker gives every container its own profile unless told not to, and the machine has no
+   * The kernel has AppArmor, so that Docker gives every container its own profile unless an option switches it off, and the machine has no
    * apparmor_parser to load that profile with: each start would fail.
    */
   readonly apparmorUnloadable: boolean;

@@ -15,7 +15,7 @@ export interface PodOomRecord {
   readonly total: number;
   /** Of these, those in containers that had ended. */
   readonly ofEnded: number;
-  /** Ids of containers that were started, and whose end has not been looked at. */
+  /** Ids of containers that were started, and whose end has not been read yet. */
   readonly open: readonly string[];
   /** Ids of containers that were killed for memory. */
   readonly killed: readonly string[];
@@ -26,7 +26,7 @@ export interface EndedContainer {
   readonly exitCode: number;
   /** In Docker's eyes. */
   readonly oomKilled: boolean;
-  /** All kills in the pod when its end was reported; undefined where nobody was there to read them. */
+  /** All kills in the pod when its end was reported; undefined where the shim did not run then. */
   readonly totalAtEnd: number | undefined;
 }
 

@@ -44,7 +44,7 @@ function seccompOption(security: Profiles, facts: DockerFacts, text: string | un
   const { profile_type } = profileOf(security.seccomp, security.seccomp_profile_path);
   if (profile_type === 'Unconfined') return facts.security.has('seccomp') ? ['seccomp=unconfined'] : [];
   if (!facts.security.has('seccomp')) throw unsupported(`${FIELD}.seccomp`, 'this Docker has no seccomp');
-  // Docker's own profile is what it uses when nothing is said.
+  // Without an option Docker uses its own profile.
   if (profile_type === 'RuntimeDefault') return [];
   return [`seccomp=${text ?? ''}`];
 }

@@ -14,10 +14,12 @@ const ROOTS = [
   'controlplane',
   'csi',
   'dns',
+  'dockershim',
   'labs',
   'lib',
   'netpol',
   'proto',
+  'proxy',
   'scripts',
 ];
 
