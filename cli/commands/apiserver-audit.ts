@@ -5,7 +5,7 @@ import type { AuditOptions } from '../../apiserver/audit/audit.ts';
 import type { RequestLimits } from '../../apiserver/http/in-flight.ts';
 import { UserError } from '../../lib/errors.ts';
 import { truth } from './apiserver-auth.ts';
-import { durationFlag } from './duration-flag.ts';
+import { durationOption } from './duration-flag.ts';
 
 export interface AuditFlags {
   readonly auditPolicyFile?: string;
@@ -42,21 +42,31 @@ export function addAuditFlags(command: Command): void {
     .option('--audit-log-path <file>', 'where audit events go; "-" is standard output')
     .option(
       '--audit-log-maxsize <megabytes>',
-      'rotate the audit log at this size; 0: 100',
+      'rotate the audit log at this size; 0 is 100',
       kept('--audit-log-maxsize'),
       0,
     )
-    .option('--audit-log-maxbackup <files>', 'rotated files to keep; 0: all', kept('--audit-log-maxbackup'), 0)
-    .option('--audit-log-maxage <days>', 'how long to keep them; 0: for good', kept('--audit-log-maxage'), 0)
+    .option(
+      '--audit-log-maxbackup <files>',
+      'number of rotated files to keep; 0 is all',
+      kept('--audit-log-maxbackup'),
+      0,
+    )
+    .option(
+      '--audit-log-maxage <days>',
+      'age at which rotated files are deleted; 0 is never',
+      kept('--audit-log-maxage'),
+      0,
+    )
     .option(
       '--max-requests-inflight <count>',
-      'requests that read, at a time; with priority and fairness a part of the sum that levels share',
+      'most read requests in flight; with priority and fairness added to the next one, as the concurrency that priority levels share',
       served('--max-requests-inflight'),
       400,
     )
     .option(
       '--max-mutating-requests-inflight <count>',
-      'requests that write, at a time; with priority and fairness the other part of that sum',
+      'most mutating requests in flight',
       served('--max-mutating-requests-inflight'),
       200,
     )
@@ -66,12 +76,7 @@ export function addAuditFlags(command: Command): void {
       truth,
       true,
     )
-    .option(
-      '--request-timeout <duration>',
-      'of a request that is no watch, log or stream',
-      durationFlag('--request-timeout'),
-      60_000,
-    );
+    .addOption(durationOption('--request-timeout', 'deadline of a request that is no watch, log or stream', 60_000));
 }
 
 export function auditOptions(flags: AuditFlags): AuditOptions {

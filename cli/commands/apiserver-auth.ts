@@ -3,6 +3,7 @@
 import type { Command } from 'commander';
 import type { AuthOptions } from '../../apiserver/auth/options.ts';
 import { UserError } from '../../lib/errors.ts';
+import { repeatedOption } from './list-flag.ts';
 
 type Mode = NonNullable<AuthOptions['authorizationMode']>[number];
 
@@ -25,24 +26,26 @@ export function truth(text: string): boolean {
   throw new UserError(`"${text}" is neither true nor false`);
 }
 
-function repeated(value: string, before: readonly string[]): readonly string[] {
-  return [...before, value];
-}
-
 export function addAuthFlags(command: Command): void {
   command
-    .option('--authorization-mode <modes>', `authorizers in their order: ${MODES.join(', ')}`, 'Node,RBAC')
+    .option('--authorization-mode <modes>', `ordered list of authorizers, of ${MODES.join(', ')}`, 'Node,RBAC')
     .option(
       '--anonymous-auth [boolean]',
-      'requests without credentials: system:anonymous everywhere, or refused everywhere (default: health and version alone)',
+      'allow requests without credentials, as system:anonymous, or refuse them (default: only health checks and /version are allowed)',
       truth,
     )
-    .option('--client-ca-file <file>', 'accept client certificates of these CAs, too; read again when it changes')
-    .option('--token-auth-file <file>', 'static tokens: lines of token, user, uid and quoted groups')
+    .option('--client-ca-file <file>', 'CA bundle for client certificates; read again when it changes')
+    .option('--token-auth-file <file>', 'static tokens: lines of token, user, uid and optional quoted groups')
     .option('--enable-bootstrap-token-auth [boolean]', 'accept bootstrap tokens (Secrets in kube-system)', truth)
-    .option('--service-account-issuer <url>', 'the first issues tokens, all are accepted', repeated, [])
-    .option('--service-account-key-file <file>', 'accept tokens signed with this key, too', repeated, [])
-    .option('--api-audiences <list>', 'what tokens are for that name no audience (default: the issuers)');
+    .addOption(
+      repeatedOption(
+        '--service-account-issuer <url>',
+        'issuer of tokens: the first one issues, all are accepted',
+        'https://kubernetes.default.svc.cluster.local',
+      ),
+    )
+    .addOption(repeatedOption('--service-account-key-file <file>', 'accept tokens signed with this key as well'))
+    .option('--api-audiences <list>', 'audiences of tokens that name none (default: the issuers)');
 }
 
 function isMode(text: string): text is Mode {

@@ -34,14 +34,14 @@ export function addHttp2Flags(command: Command): void {
   command
     .option(
       `${STREAMS_FLAG} <count>`,
-      `requests of a client’s connection that are open at a time; 0: ${DEFAULT_STREAMS}`,
+      `most concurrent streams of a client’s connection; 0 is ${DEFAULT_STREAMS}`,
       streams,
       0,
     )
-    .option('--disable-http2-serving', 'serve HTTP/1.1 alone', false)
+    .option('--disable-http2-serving', 'serve HTTP/1.1 only', false)
     .option(
       '--goaway-chance <fraction>',
-      'of requests after which a client of HTTP/2 is to connect anew, for load balancers; at most 0.02',
+      'fraction of requests after which an HTTP/2 client is sent GOAWAY, to reconnect through a load balancer; at most 0.02',
       chance,
       0,
     );

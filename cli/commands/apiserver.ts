@@ -1,7 +1,7 @@
 // `nodelet apiserver`: the embedded API server alone, on the files of a lab.
 
 import { isIP } from 'node:net';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { DEFAULT_SERVICE_CIDR, familiesOf, serviceRange } from '../../apiserver/kinds/services/ranges.ts';
 import { strictRange } from '../../apiserver/kinds/shared/addresses.ts';
 import type { EtcdOptions } from '../../apiserver/options.ts';
@@ -14,6 +14,7 @@ import { type AuditFlags, addAuditFlags, auditOptions, limitOptions } from './ap
 import { type AuthFlags, addAuthFlags, authOptions } from './apiserver-auth.ts';
 import { addHttp2Flags, type Http2Flags, http2Options } from './apiserver-http2.ts';
 import { snapshotCommand } from './apiserver-snapshot.ts';
+import { commaSeparated, listOption, repeatedOption } from './list-flag.ts';
 import { stopSignal } from './signals.ts';
 
 /** A TCP port from a flag; 0: any free one. */
@@ -45,26 +46,12 @@ interface Flags extends AuthFlags, AuditFlags, Http2Flags {
   readonly admissionControlConfigFile?: string;
 }
 
-/** A flag that may be repeated. */
-function repeated(value: string, before: readonly string[]): readonly string[] {
-  return [...before, value];
-}
-
-/** A flag with a list, separated by commas; may be repeated. */
-function listed(value: string, before: readonly string[]): readonly string[] {
-  return [...before, ...value.split(',').filter((name) => name !== '')];
-}
-
-function commas(value: string): readonly string[] {
-  return value.split(',').filter((part) => part !== '');
-}
-
 function ipAddress(text: string): string {
   if (isIP(text) === 0) throw new UserError(`--advertise-address: "${text}" is no IP address`);
   return text;
 }
 
-/** One range, or one of each family, with a comma between. */
+/** One range, or one of each IP family, comma-separated. */
 function serviceCidrs(text: string): readonly string[] {
   const flag = '--service-cluster-ip-range';
   const cidrs = text.split(',');
@@ -109,43 +96,47 @@ export function apiserverCommand(): Command {
     .option('--root <dir>', 'directory of certificates, store and kubeconfigs', DEFAULT_ROOT)
     .option('--bind-address <ip>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 takes any free one', parsePort, 6443)
-    .option('--advertise-host <host>', 'the host that the kubeconfigs name')
+    .option('--advertise-host <host>', 'host name of this server in the kubeconfigs')
     .option(
       '--advertise-address <ip>',
-      'where other members of the cluster reach this server, in the endpoints of the service kubernetes',
+      'address at which the cluster reaches this server: the endpoint of the Service kubernetes',
       ipAddress,
     )
-    .option('--cert-host <host>', 'one more name for the serving certificate; may be repeated', repeated, [])
+    .addOption(repeatedOption('--cert-host <host>', 'one more name for the serving certificate'))
     .option('--node-name <name>', 'the node that the agent’s certificate is for (default: the host name)')
-    .option(
-      '--node-audience <audience>',
-      'nodes may request tokens for it though no volume of the pod needs it; may be repeated',
-      repeated,
-      [],
+    .addOption(
+      repeatedOption(
+        '--node-audience <audience>',
+        'audience of which nodes may request tokens though no volume of the pod needs it',
+      ),
     )
     .option(
       '--encryption-provider-config <file>',
       'an EncryptionConfiguration: which resources are stored encrypted, and how',
     )
-    .option('--enable-admission-plugins <names>', 'admission plugins beside those that are on by default', listed, [])
-    .option('--disable-admission-plugins <names>', 'admission plugins to do without', listed, [])
+    .addOption(
+      listOption('--enable-admission-plugins <names>', 'admission plugins beside those that are enabled by default'),
+    )
+    .addOption(listOption('--disable-admission-plugins <names>', 'admission plugins to disable'))
     .option('--admission-control-config-file <file>', 'an AdmissionConfiguration: the configuration of PodSecurity')
     .option(
       '--etcd-servers <urls>',
-      'keep everything in this etcd, with commas between its members: http://127.0.0.1:2379',
-      commas,
+      'store objects in this etcd: comma-separated URLs of its members, such as http://127.0.0.1:2379',
+      commaSeparated,
     )
-    .option('--etcd-cafile <file>', 'the CA of etcd’s certificates')
-    .option('--etcd-certfile <file>', 'the certificate for etcd')
-    .option('--etcd-keyfile <file>', 'its key')
-    .option('--etcd-prefix <path>', 'where the keys are in etcd', '/registry')
-    .option(
-      '--service-cluster-ip-range <cidrs>',
-      'where the addresses of Services come from: a range of IPv4 or IPv6, or one of each with a comma between',
-      serviceCidrs,
-      [DEFAULT_SERVICE_CIDR],
+    .option('--etcd-cafile <file>', 'CA bundle for etcd’s serving certificates')
+    .option('--etcd-certfile <file>', 'client certificate for etcd')
+    .option('--etcd-keyfile <file>', 'private key of the client certificate')
+    .option('--etcd-prefix <path>', 'prefix of the keys in etcd', '/registry')
+    .addOption(
+      new Option(
+        '--service-cluster-ip-range <cidrs>',
+        'CIDR range of cluster IPs: one, or one of each IP family, comma-separated',
+      )
+        .argParser(serviceCidrs)
+        .default([DEFAULT_SERVICE_CIDR], DEFAULT_SERVICE_CIDR),
     )
-    .option('--restore <file>', 'first put this snapshot in the place of the store; what was there is kept beside it')
+    .option('--restore <file>', 'start from this snapshot of the store; the one that was there is kept beside it')
     .action(async (flags: Flags) => {
       const { runApiServer } = await import('../../apiserver/main.ts');
       const log = createLog('apiserver');

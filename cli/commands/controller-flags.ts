@@ -44,31 +44,38 @@ export function controllerFlags(command: Command): Command {
   const duration = (flag: string, about: string): Command => {
     return command.option(`${flag} <duration>`, about, durationFlag(flag));
   };
-  duration('--node-monitor-grace-period', 'how long a node may be silent before it is unhealthy (default: 50s)');
-  duration('--node-startup-grace-period', 'the same for a node that has not reported its conditions yet (default: 1m)');
+  duration(
+    '--node-monitor-grace-period',
+    'how long a running node may be unresponsive before it is marked unhealthy (default: 50s)',
+  );
+  duration('--node-startup-grace-period', 'the same for a node that has not posted its status yet (default: 1m)');
   return command
     .option(
       '--node-eviction-rate <rate>',
-      'nodes a second whose pods are driven out, in each zone (default: 0.1)',
+      'nodes per second whose pods are evicted when they fail, in a healthy zone (default: 0.1)',
       rate,
     )
     .option(
       '--secondary-node-eviction-rate <rate>',
-      'the same in a large zone that is partially disrupted (default: 0.01)',
+      'the same in an unhealthy zone, when it is large (default: 0.01)',
       rate,
     )
     .option(
-      '--unhealthy-zone-threshold <part>',
-      'part of the nodes of a zone that are not ready from which on it is partially disrupted (default: 0.55)',
+      '--unhealthy-zone-threshold <fraction>',
+      'fraction of the nodes of a zone that have to be not Ready for the zone to count as unhealthy (default: 0.55)',
       rate,
     )
-    .option('--large-cluster-size-threshold <nodes>', 'a zone with more nodes is large (default: 50)', count)
-    .option('--allocate-node-cidrs', 'give each node a podCIDR, out of --cluster-cidr', false)
-    .option('--cluster-cidr <ranges>', 'addresses of pods: a range, or one of each family with a comma between')
-    .option('--service-cluster-ip-range <ranges>', 'addresses of Services, which no node gets')
-    .option('--node-cidr-mask-size <bits>', "prefix of a node's podCIDR (default: 24, and 64 for IPv6)", count)
-    .option('--node-cidr-mask-size-ipv4 <bits>', 'the same with ranges of both families', count)
-    .option('--node-cidr-mask-size-ipv6 <bits>', 'the same with ranges of both families', count);
+    .option(
+      '--large-cluster-size-threshold <nodes>',
+      'number of nodes above which a zone is large (default: 50)',
+      count,
+    )
+    .option('--allocate-node-cidrs', 'assign each node a podCIDR from --cluster-cidr', false)
+    .option('--cluster-cidr <ranges>', 'CIDR range of pods: one, or one of each IP family, comma-separated')
+    .option('--service-cluster-ip-range <ranges>', 'CIDR range of Services: no node gets addresses of it')
+    .option('--node-cidr-mask-size <bits>', "mask size of a node's podCIDR (default: 24, and 64 for IPv6)", count)
+    .option('--node-cidr-mask-size-ipv4 <bits>', 'the same for IPv4 in a dual-stack cluster', count)
+    .option('--node-cidr-mask-size-ipv6 <bits>', 'the same for IPv6 in a dual-stack cluster', count);
 }
 
 function ranges(flag: string, text: string): readonly Range[] {

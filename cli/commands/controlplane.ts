@@ -4,7 +4,7 @@
 import { createPrivateKey, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { LEADER_ELECTION_DEFAULTS } from '../../client/leader-election.ts';
 import { AUTOSCALER_DEFAULTS } from '../../controlplane/controllers/horizontal-pod-autoscaler/pod-groups.ts';
@@ -17,7 +17,8 @@ import { errorMessage, UserError } from '../../lib/errors.ts';
 import { createLog } from '../../lib/log.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { type ControllerFlags, controllerFlags, controllerSettings } from './controller-flags.ts';
-import { durationFlag } from './duration-flag.ts';
+import { durationOption } from './duration-flag.ts';
+import { commaSeparated } from './list-flag.ts';
 import { stopSignal } from './signals.ts';
 
 /** kube-controller-manager's. ms. */
@@ -111,14 +112,6 @@ function loadBalancerRange(text: string): string {
   }
 }
 
-/** "*,-deployment-controller"; "" is none. Pure. */
-export function controllerNames(text: string): readonly string[] {
-  return text
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
-}
-
 export function controlplaneCommand(): Command {
   return controllerFlags(new Command('controlplane'))
     .description('run the scheduler and the controllers')
@@ -126,73 +119,77 @@ export function controlplaneCommand(): Command {
     .option('--scheduler-kubeconfig <file>', 'identity of the scheduler (system:kube-scheduler); without it none runs')
     .option(
       '--scheduler-config <file>',
-      'KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1: docs/scheduler.md',
+      'KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1 (docs/scheduler.md)',
     )
     .option(
       '--controllers <names>',
-      'controllers to run, with commas between: "*" for all, "-deployment-controller" for all but this one, "" for none',
+      'comma-separated list of controllers to run: "*" for all, "-deployment-controller" for all but this one, "" for none',
       '*',
     )
-    .option('--leader-elect', 'work only while holding the leases kube-controller-manager and kube-scheduler', false)
+    .option('--leader-elect', 'work only while holding the Leases kube-controller-manager and kube-scheduler', false)
     .option(
       '--leader-elect-identity <name>',
-      'holder of the leases; one that an earlier process had may be used again once that has ended (default: host name and a random part)',
+      'holderIdentity of the Leases; that of an earlier process may be used again once it has ended (default: host name and a random part)',
     )
-    .option(
-      '--leader-elect-lease-duration <duration>',
-      'how long others wait for a holder that does not renew',
-      durationFlag('--leader-elect-lease-duration'),
-      LEADER_ELECTION_DEFAULTS.leaseDurationMs,
+    .addOption(
+      durationOption(
+        '--leader-elect-lease-duration',
+        'how long others wait for a holder that does not renew its lease',
+        LEADER_ELECTION_DEFAULTS.leaseDurationMs,
+      ),
     )
-    .option(
-      '--leader-elect-renew-deadline <duration>',
-      'how long the holder works without having renewed',
-      durationFlag('--leader-elect-renew-deadline'),
-      LEADER_ELECTION_DEFAULTS.renewDeadlineMs,
+    .addOption(
+      durationOption(
+        '--leader-elect-renew-deadline',
+        'how long the holder retries to renew its lease before it gives up leadership',
+        LEADER_ELECTION_DEFAULTS.renewDeadlineMs,
+      ),
     )
-    .option(
-      '--leader-elect-retry-period <duration>',
-      'between two tries',
-      durationFlag('--leader-elect-retry-period'),
-      LEADER_ELECTION_DEFAULTS.retryPeriodMs,
+    .addOption(
+      durationOption(
+        '--leader-elect-retry-period',
+        'time between two attempts to acquire or renew a lease',
+        LEADER_ELECTION_DEFAULTS.retryPeriodMs,
+      ),
     )
-    .option(
-      '--horizontal-pod-autoscaler-sync-period <duration>',
-      'how often autoscalers look at their metrics',
-      durationFlag('--horizontal-pod-autoscaler-sync-period'),
-      AUTOSCALER_DEFAULTS.syncPeriodMs,
+    .addOption(
+      durationOption(
+        '--horizontal-pod-autoscaler-sync-period',
+        'how often the metrics of HorizontalPodAutoscalers are read',
+        AUTOSCALER_DEFAULTS.syncPeriodMs,
+      ),
     )
-    .option(
-      '--horizontal-pod-autoscaler-downscale-stabilization <duration>',
-      'how long autoscalers stay at a higher number that was needed',
-      durationFlag('--horizontal-pod-autoscaler-downscale-stabilization'),
-      AUTOSCALER_DEFAULTS.downscaleStabilizationMs,
+    .addOption(
+      durationOption(
+        '--horizontal-pod-autoscaler-downscale-stabilization',
+        'how long the highest recommendation of replicas holds before a scale-down',
+        AUTOSCALER_DEFAULTS.downscaleStabilizationMs,
+      ),
     )
     .option(
       '--load-balancer-range <cidr>',
-      'addresses that service-lb-controller gives to Services of type LoadBalancer; without it they get none',
+      'addresses that service-lb-controller assigns to Services of type LoadBalancer; without it they get none',
       loadBalancerRange,
     )
     .option(
       '--cluster-signing-cert-file <file>',
-      'certificate of the CA that signs certificate requests; without it none is',
+      'certificate of the CA that signs CertificateSigningRequests; without it none are signed',
     )
-    .option('--cluster-signing-key-file <file>', 'its key')
-    .option(
-      '--cluster-signing-duration <duration>',
-      'how long the certificates are valid at most',
-      durationFlag('--cluster-signing-duration'),
-      YEAR_MS,
+    .option('--cluster-signing-key-file <file>', 'private key of that CA')
+    .addOption(
+      durationOption('--cluster-signing-duration', 'longest validity of the certificates that are signed', YEAR_MS),
     )
     .option(
       '--service-account-private-key-file <file>',
-      'key that signs the tokens in Secrets of service accounts; without it they get none',
+      'private key that signs the tokens in Secrets of ServiceAccounts; without it they get none',
     )
-    .option(
-      '--csi-endpoint <name=unix://path>',
-      'a CSI driver to make, attach, grow and delete volumes with; repeatable',
-      (text: string, before: readonly DriverEndpoint[]) => [...before, csiEndpoint(text)],
-      [],
+    .addOption(
+      new Option(
+        '--csi-endpoint <name=unix://path>',
+        'a CSI driver that provisions, attaches, expands and deletes volumes; may be repeated',
+      )
+        .argParser((text: string, before: readonly DriverEndpoint[]) => [...before, csiEndpoint(text)])
+        .default([], 'none'),
     )
     .action(async (flags: Flags) => {
       const { runControlPlane } = await import('../../controlplane/main.ts');
@@ -206,7 +203,7 @@ export function controlplaneCommand(): Command {
           ? {}
           : { schedulerSettings: await schedulerSettings(flags.schedulerConfig) }),
         ...(flags.leaderElect ? { leaderElection: leaderElection(flags) } : {}),
-        controllers: controllerNames(flags.controllers),
+        controllers: commaSeparated(flags.controllers),
         controllerSettings: {
           ...controllerSettings(flags),
           ...(await serviceAccountKey(flags)),

@@ -7,6 +7,7 @@ import { UserError } from '../../lib/errors.ts';
 import { createLog } from '../../lib/log.ts';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
+import { repeatedOption } from './list-flag.ts';
 import { stopSignal } from './signals.ts';
 
 interface Flags {
@@ -23,8 +24,6 @@ interface Flags {
   readonly faults?: string;
   readonly requireSecret: readonly string[];
 }
-
-const collect = (value: string, before: readonly string[]): readonly string[] => [...before, value];
 
 function wholeNumber(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new UserError(`"${text}" is not a whole number above zero`);
@@ -53,21 +52,21 @@ export function csiDriverCommand(): Command {
   return new Command('csi-driver')
     .description('run the CSI driver loop.csi.nodelet: volumes as files on loop devices')
     .option('--endpoint <url>', 'where to serve, unix:///path/csi.sock (default: the environment’s CSI_ENDPOINT)')
-    .requiredOption('--state-dir <dir>', 'directory of the volumes and of what is known about them')
-    .option('--node-id <id>', 'what this node is called in topologies and attachments', hostname().toLowerCase())
-    .option('--registration-dir <dir>', 'the kubelet’s plugins_registry, to be registered there')
+    .requiredOption('--state-dir <dir>', 'directory of the volumes and their metadata')
+    .option('--node-id <id>', 'id of this node (NodeGetInfo), in topologies and attachments', hostname().toLowerCase())
+    .option('--registration-dir <dir>', 'the kubelet’s plugins_registry, in which the driver registers')
     .option('--attach', 'volumes have to be attached (ControllerPublishVolume) before they are staged')
-    .option('--peer-node <id>', 'another node that volumes can be attached to; may be repeated', collect, [])
+    .addOption(repeatedOption('--peer-node <id>', 'another node that volumes can be attached to'))
     .option('--mount-group', 'support volume_mount_group: the driver, not the kubelet, applies fsGroup')
     .option('--max-volumes <n>', 'most volumes on this node', wholeNumber, 128)
     .option(
       '--pool-size <quantity>',
-      'most that the sizes of all volumes may add up to (default: no limit, they are sparse)',
+      'capacity: what the sizes of all volumes may add up to (default: no limit, they are sparse)',
       bytes,
     )
     .option('--call-log <file>', 'append every call to this file, one JSON object per line, without secrets')
     .option('--faults <file>', 'control file of faults to inject, read at every call (docs/csi.md)')
-    .option('--require-secret <method:key=value>', 'refuse this call without this secret; may be repeated', collect, [])
+    .addOption(repeatedOption('--require-secret <method:key=value>', 'refuse this call without this secret'))
     .action(async (flags: Flags) => {
       if (process.getuid?.() !== 0) throw new UserError('must be root: the driver makes loop devices and mounts');
       const endpoint = flags.endpoint ?? process.env['CSI_ENDPOINT'];

@@ -1,4 +1,4 @@
-// `nodelet csi-sanity`: the CSI specification's demands, tried on any driver's socket. Exit code 0 only if something was
+// `nodelet csi-sanity`: the CSI specification's requirements, checked on any driver's socket. Exit code 0 only if something was
 // checked and nothing failed.
 
 import { mkdtemp, rmdir } from 'node:fs/promises';
@@ -34,18 +34,22 @@ function pair(text: string, before: Readonly<Record<string, string>>): Readonly<
   return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
 }
 
+function pairsOption(flag: string, about: string): Option {
+  return new Option(flag, about).argParser(pair).default({}, 'none');
+}
+
 export function csiSanityCommand(): Command {
   return new Command('csi-sanity')
-    .description('try every demand of the CSI specification on a driver that runs on this machine')
+    .description('check a CSI driver on this machine against every requirement of the CSI specification')
     .requiredOption('--endpoint <url>', 'the driver’s socket, unix:///path/csi.sock')
     .addOption(new Option('--access <type>', 'how volumes are used').choices(['mount', 'block']).default('mount'))
-    .option('--fs-type <type>', 'filesystem to request (default: the driver’s own choice)', '')
-    .option('--size <quantity>', 'size of most volumes', size, 512 * 1024 * 1024)
-    .option('--parameter <key=value>', 'for CreateVolume; may be repeated', pair, {})
-    .option('--secret <key=value>', 'for every call that takes secrets; may be repeated', pair, {})
+    .option('--fs-type <type>', 'filesystem to request; "" is the driver’s own choice', '')
+    .addOption(new Option('--size <quantity>', 'size of most volumes').argParser(size).default(size('512Mi'), '512Mi'))
+    .addOption(pairsOption('--parameter <key=value>', 'parameter of CreateVolume; may be repeated'))
+    .addOption(pairsOption('--secret <key=value>', 'secret for every call that takes secrets; may be repeated'))
     .option('--dir <dir>', 'where staging and target paths are made (default: a temporary directory)')
     .option('--second-node <id>', 'another node that the controller can attach volumes to')
-    .option('--only <words>', 'only checks whose RPC or sentence contains these words')
+    .option('--only <words>', 'only checks whose RPC or description contains these words')
     .option('--json', 'one JSON object per check')
     .action(async (flags: Flags) => {
       if (process.getuid?.() !== 0) throw new UserError('must be root: volumes are inspected where they are mounted');

@@ -2,14 +2,11 @@
 
 import { Command } from 'commander';
 import { UserError } from '../../lib/errors.ts';
+import { repeatedOption } from './list-flag.ts';
 import { stopSignal } from './signals.ts';
 
 const print = (text: string): void => void process.stdout.write(text);
 const note = (line: string): void => void process.stderr.write(`experiment: ${line}\n`);
-
-function collect(value: string, before: readonly string[]): readonly string[] {
-  return [...before, value];
-}
 
 function runSubcommand(): Command {
   return new Command('run')
@@ -19,7 +16,7 @@ function runSubcommand(): Command {
     .option('--agent <agent>', 'nodelet, or kubelet=/path of a kubelet binary (lab, vm)', 'nodelet')
     .option('--repeat <n>', 'run each variation so many times, each with the next seed', '1')
     .option('--seed <n>', 'what the simulated world takes its small differences from', '1')
-    .option('--matrix <name=v1,v2>', 'vary a parameter; without values, by those of the file', collect, [])
+    .addOption(repeatedOption('--matrix <name=v1,v2>', 'vary a parameter; without values, by those of the file'))
     .option('-o, --output <dir>', 'the folder of the result (default: experiment-NAME-WORLD)')
     .action(async (fileOrName: string, flags: import('../experiment/command.ts').RunFlags) => {
       const { runCommand } = await import('../experiment/command.ts');

@@ -34,7 +34,7 @@ interface UpFlags {
   readonly restore?: string;
 }
 
-/** Parts of the lab that may be left out, with commas between. */
+/** Parts of the lab that may be left out, comma-separated. */
 export function parts(text: string): readonly LabPart[] {
   return text.split(',').map((part) => {
     const known = LAB_PARTS.find((each) => each === part);
@@ -106,10 +106,14 @@ export function upCommand(): Command {
       'address the API server listens on (default: 127.0.0.1; with --nodes the machine’s on the nodes’ bridge)',
     )
     .option('--nodes <number>', 'several nodes, each with its own network namespace and containerd', nodeCount)
-    .option('--zone <names>', 'zones of the nodes, in turn, with commas between', zones, [])
+    .addOption(
+      new Option('--zone <names>', 'comma-separated zones, given to the nodes in turn')
+        .argParser(zones)
+        .default([], 'none'),
+    )
     .option(
       '--node-monitor-grace-period <duration>',
-      'how long a node may be silent before it is unhealthy (default: 50s)',
+      'how long a running node may be unresponsive before it is marked unhealthy (default: 50s)',
       (text) => {
         durationFlag('--node-monitor-grace-period')(text);
         return text;
@@ -123,7 +127,7 @@ export function upCommand(): Command {
     .addOption(
       new Option(
         '--runtime <name>',
-        'what runs the containers: containerd, or a dockerd of the lab’s own behind nodelet dockershim',
+        'container runtime: containerd, or a dockerd of the lab’s own behind nodelet dockershim',
       )
         .choices(['containerd', 'docker'])
         .default('containerd'),
@@ -147,12 +151,12 @@ export function upCommand(): Command {
     )
     .option(
       '--registry-slow-rate <bytes>',
-      'of slow/… in the lab’s registry, in a second (default: 512Ki)',
+      'bytes per second at which the lab’s registry serves images of slow/… (default: 512Ki)',
       checked(bytes),
     )
     .option(
       '--registry-pull-limit <pulls/time>',
-      'of limited/… in the lab’s registry, without an account (default: 2/1m)',
+      'pulls of limited/… from the lab’s registry without an account (default: 2/1m)',
       checked(pullLimit),
     )
     .addOption(
@@ -160,10 +164,20 @@ export function upCommand(): Command {
         .choices(['iptables', 'nftables', 'none'])
         .default('iptables'),
     )
-    .option('--without <parts>', `what to leave out, for another in its place: ${LAB_PARTS.join(', ')}`, parts, [])
-    .option('--csi', 'a CSI driver with volumes on loop devices as well, and storage classes loop and loop-xfs')
+    .addOption(
+      new Option(
+        '--without <parts>',
+        `comma-separated parts to leave out, to run another in their place: ${LAB_PARTS.join(', ')}`,
+      )
+        .argParser(parts)
+        .default([], 'none'),
+    )
+    .option(
+      '--csi',
+      'also run a CSI driver with volumes on loop devices, and create the storage classes loop and loop-xfs',
+    )
     .option('--keep', 'keep certificates, objects, images and volumes when stopped')
-    .option('--restore <file>', 'first put this snapshot in the place of the API server’s store')
+    .option('--restore <file>', 'start from this snapshot of the API server’s store')
     .action(async (flags: UpFlags) => {
       const options = labOptions(flags);
       const { rescueLab, runUp } = await import('../lab/up.ts');

@@ -6,7 +6,7 @@ import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { createLog } from '../../lib/log.ts';
 import { Tracer } from '../../lib/trace.ts';
-import { period } from './proxy.ts';
+import { durationOption } from './duration-flag.ts';
 import { stopSignal } from './signals.ts';
 
 interface Flags {
@@ -24,12 +24,12 @@ function tableName(text: string): string {
 
 export function netpolCommand(): Command {
   return new Command('netpol')
-    .description('enforce network policies on this node')
-    .requiredOption('--kubeconfig <file>', 'identity: it may list and watch pods, namespaces and network policies')
+    .description('enforce NetworkPolicies on this node')
+    .requiredOption('--kubeconfig <file>', 'identity, which may list and watch pods, namespaces and NetworkPolicies')
     .option('--node-name <name>', 'name of the node', hostname().toLowerCase())
-    .option('--table <name>', 'its table of the family inet', tableName, 'nodelet-netpol')
-    .option('--sync-period <time>', 'between two looks at the kernel’s table', period, 30_000)
-    .option('--metrics-bind-address <address:port>', '/metrics; "" for none', '')
+    .option('--table <name>', 'name of the nftables table (family inet)', tableName, 'nodelet-netpol')
+    .addOption(durationOption('--sync-period', 'how often the kernel’s table is compared and repaired', 30_000))
+    .option('--metrics-bind-address <address:port>', 'where /metrics is served; "" is nowhere', '')
     .action(async ({ kubeconfig, nodeName, table, syncPeriod, metricsBindAddress }: Flags) => {
       const { runNetpol } = await import('../../netpol/main.ts');
       const log = createLog('netpol');

@@ -7,6 +7,8 @@ import { systemClock } from '../../lib/clock.ts';
 import { createLog } from '../../lib/log.ts';
 import { Tracer } from '../../lib/trace.ts';
 import type { ProxyMode } from '../../proxy/main.ts';
+import { durationOption } from './duration-flag.ts';
+import { commaSeparated } from './list-flag.ts';
 import { stopSignal } from './signals.ts';
 
 interface Flags {
@@ -30,17 +32,9 @@ function bit(text: string): number {
   return number;
 }
 
-/** "30s", "500ms", "1m": in ms. */
-export function period(text: string): number {
-  const [, number = '', unit = ''] = /^(\d+)(ms|s|m)$/.exec(text) ?? [];
-  const ms = Number(number) * (unit === 'm' ? 60_000 : unit === 's' ? 1000 : 1);
-  if (number === '' || ms === 0) throw new InvalidArgumentError('it is no time like 30s, 500ms or 1m');
-  return ms;
-}
-
 /** Throws InvalidArgumentError for kube-proxy's "primary" and for IPv6, which are not there. */
 function ranges(text: string): readonly string[] {
-  const found = text.split(',').filter((range) => range !== '');
+  const found = commaSeparated(text);
   const wrong = found.find((range) => !/^\d+\.\d+\.\d+\.\d+\/\d+$/.test(range));
   if (wrong !== undefined) throw new InvalidArgumentError(`"${wrong}" is no range of IPv4 addresses`);
   return found;
@@ -62,28 +56,31 @@ export function proxyCommand(): Command {
         .choices(['iptables', 'nftables'])
         .default('iptables'),
     )
-    .option(
-      '--cluster-cidr <range>',
-      'addresses of pods: what comes from elsewhere to a cluster address is masqueraded',
-    )
-    .option('--masquerade-all', 'masquerade everything that goes to a cluster address')
-    .option('--iptables-masquerade-bit <bit>', 'bit of the mark of packets that are to be masqueraded', bit, 14)
-    .option(
-      '--nodeport-addresses <ranges>',
-      'ranges of the node’s addresses that take node ports, with commas between (default: all)',
-      ranges,
-      [],
+    .option('--cluster-cidr <range>', 'CIDR range of pods: traffic to cluster IPs from outside of it is masqueraded')
+    .option('--masquerade-all', 'masquerade all traffic to cluster IPs')
+    .option('--iptables-masquerade-bit <bit>', 'bit of the fwmark space that marks packets for masquerading', bit, 14)
+    .addOption(
+      new Option(
+        '--nodeport-addresses <ranges>',
+        'comma-separated CIDR ranges: node ports are served at addresses of the node in them',
+      )
+        .argParser(ranges)
+        .default([], 'all'),
     )
     .option(
       '--iptables-localhost-nodeports <true|false>',
-      'node ports at 127.0.0.1, which needs the sysctl route_localnet',
+      'serve node ports at 127.0.0.1 as well, which needs the sysctl route_localnet',
       yesOrNo,
       false,
     )
-    .option('--sync-period <time>', 'between two looks at the kernel’s tables', period, 30_000)
-    .option('--healthz-bind-address <address:port>', '/healthz and /livez; "" for none', '0.0.0.0:10256')
-    .option('--metrics-bind-address <address:port>', '/metrics; "" for none', '127.0.0.1:10249')
-    .option('--owner <text>', 'written beside the rules', 'nodelet')
+    .addOption(durationOption('--sync-period', 'how often the kernel’s rules are compared and repaired', 30_000))
+    .option(
+      '--healthz-bind-address <address:port>',
+      'where /healthz and /livez are served; "" is nowhere',
+      '0.0.0.0:10256',
+    )
+    .option('--metrics-bind-address <address:port>', 'where /metrics is served; "" is nowhere', '127.0.0.1:10249')
+    .option('--owner <text>', 'comment of the rules: who owns them', 'nodelet')
     .action(async (flags: Flags) => {
       const { runProxy } = await import('../../proxy/main.ts');
       const log = createLog('proxy');

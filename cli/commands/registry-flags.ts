@@ -1,6 +1,6 @@
-// How fast slow images are given out, and how often limited ones: flags of `nodelet registry` and of `nodelet up`. Pure.
+// How fast slow images are served, and how often limited ones: flags of `nodelet registry` and of `nodelet up`. Pure.
 
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { quantityValue } from '../../lib/quantity.ts';
 import { durationFlag } from './duration-flag.ts';
 
@@ -23,7 +23,12 @@ export function pullLimit(text: string): PullLimitFlag {
   return { pulls: Number(pulls), windowMs: durationFlag('the time of a pull limit')(time) };
 }
 
-/** The flag's own text, after a look whether `parse` takes it. */
+/** An option with a default that --help shows as one would type it. */
+export function flagOption<T>(flag: string, about: string, parse: (text: string) => T, text: string): Option {
+  return new Option(flag, about).argParser(parse).default(parse(text), text);
+}
+
+/** The flag's own text, once `parse` has accepted it. */
 export function checked(parse: (text: string) => unknown): (text: string) => string {
   return (text) => {
     parse(text);

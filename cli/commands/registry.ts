@@ -4,7 +4,8 @@ import { Command } from 'commander';
 import { systemClock } from '../../lib/clock.ts';
 import { createLog } from '../../lib/log.ts';
 import { parsePort } from './apiserver.ts';
-import { bytes, type PullLimitFlag, pullLimit } from './registry-flags.ts';
+import { listOption } from './list-flag.ts';
+import { bytes, flagOption, type PullLimitFlag, pullLimit } from './registry-flags.ts';
 import { stopSignal } from './signals.ts';
 
 interface Flags {
@@ -19,21 +20,25 @@ interface Flags {
 export function registryCommand(): Command {
   return new Command('registry')
     .description('serve the lab’s images, as a registry does')
-    .option('--bind-address <ip>', 'address it listens on', '127.0.0.1')
-    .option('--port <port>', 'port it listens on', parsePort, 5000)
-    .option(
-      '--reachable <hosts>',
-      'registries that are left to serve their own images, with commas between',
-      (text: string) => text.split(',').filter((host) => host !== ''),
-      [],
+    .option('--bind-address <ip>', 'address to listen on', '127.0.0.1')
+    .option('--port <port>', 'port to listen on', parsePort, 5000)
+    .addOption(
+      listOption(
+        '--reachable <hosts>',
+        'comma-separated registries that answer themselves: their images are not served here',
+      ),
     )
-    .option('--slow-rate <bytes>', 'of slow/…, in a second', bytes, bytes('512Ki'))
-    .option('--slow-size <bytes>', 'what images of slow/… have on top', bytes, bytes('8Mi'))
-    .option(
-      '--pull-limit <pulls/time>',
-      'of limited/…, without an account; with one it is twice as much',
-      pullLimit,
-      pullLimit('2/1m'),
+    .addOption(
+      flagOption('--slow-rate <bytes>', 'bytes per second at which images of slow/… are served', bytes, '512Ki'),
+    )
+    .addOption(flagOption('--slow-size <bytes>', 'bytes of padding in images of slow/…', bytes, '8Mi'))
+    .addOption(
+      flagOption(
+        '--pull-limit <pulls/time>',
+        'pulls of limited/… without an account; with one twice as many',
+        pullLimit,
+        '2/1m',
+      ),
     )
     .action(async ({ bindAddress, port, reachable, slowRate, slowSize, pullLimit: limit }: Flags) => {
       const { Catalog } = await import('../../labs/registry/catalog.ts');

@@ -49,9 +49,9 @@ interface Parts {
 
 const TOKEN = /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`/g;
 
-/** Where the text before a string says that people read it: a title, a log message, an error. */
+/** Where the text before a string shows that people read it: a title, a log message, an error, a flag's help. */
 const READ_BY_PEOPLE =
-  /(?:\b(?:it|test|describe|fully)\b[\w.]*(?:\([^()'"`]*\))?\(\s*|\]\)\(|\blog\??\.?\(\s*'\w+',\s*|\bnew \w*Error\()$/;
+  /(?:\b(?:it|test|description|describe|fully)\b[\w.]*(?:\([^()'"`]*\))?\(\s*|\]\)\(|\b\w*[oO]ption\(\s*'-[^'\n]*',\s*|\blog\??\.?\(\s*'\w+',\s*|\bnew \w*Error\()$/;
 
 /** Comments, titles and messages apart from the code. Variables in a template are code. */
 function partsOf(text: string): Parts {
@@ -109,6 +109,7 @@ test.for([
   ['throw new UserError(`\u0024{path} is somebody’s`);'],
   ['const toldAt = 1;'],
   ['const text = `\u0024{said}`;'],
+  ["command.option('--keep', 'what nobody needs');"],
   ['this.#letGo();'],
 ])('%j is found', ([text = '']) => expect(offences(text)).not.toEqual([]));
 

@@ -1,8 +1,8 @@
 // What of a lab may be left out, and what does not go together.
 
 import { expect, it } from 'vitest';
-import { controllerNames } from '../../../../cli/commands/controlplane.ts';
 import { labOptions, parts } from '../../../../cli/commands/lab.ts';
+import { commaSeparated } from '../../../../cli/commands/list-flag.ts';
 import type { LabOptions } from '../../../../cli/lab/options.ts';
 import { labPaths } from '../../../../cli/lab/paths.ts';
 import { controlplaneProgram, hasControlplane } from '../../../../cli/lab/programs.ts';
@@ -35,7 +35,7 @@ it.each([
     const { args } = controlplaneProgram(paths, state, without);
     expect(args.includes('--scheduler-kubeconfig')).toBe(scheduler);
     const at = args.indexOf('--controllers');
-    expect(at < 0 || chooseControllers(controllerNames(args[at + 1] ?? '*')).length > 0).toBe(controllers);
+    expect(at < 0 || chooseControllers(commaSeparated(args[at + 1] ?? '*')).length > 0).toBe(controllers);
   },
 );
 
