@@ -3,7 +3,7 @@
 import { getOwn } from './own-property.ts';
 import { parseQuantity } from './quantity.ts';
 
-export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+export type QOSClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
 
 const COUNTED = ['cpu', 'memory'];
 
@@ -14,7 +14,7 @@ interface Holder {
 }
 
 /** Of a pod's spec, what its class depends on. */
-export interface QosSpec extends Holder {
+export interface QOSSpec extends Holder {
   readonly containers?: readonly Holder[] | undefined;
   readonly initContainers?: readonly Holder[] | undefined;
 }
@@ -28,13 +28,14 @@ function counted(list: Quantities): Map<string, bigint> {
   return values;
 }
 
-/** Guaranteed: every container limits cpu and memory and requests as much; BestEffort: nothing requests or limits. */
-export function qosClassOf(spec: QosSpec): QosClass {
-  const own = spec.resources;
-  const holders: readonly Holder[] =
-    own !== undefined && (own.requests !== undefined || own.limits !== undefined)
-      ? [{ resources: own }]
-      : [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
+/**
+ * Guaranteed: every container limits cpu and memory and requests as much. BestEffort: no container requests or limits either.
+ * Burstable: the rest. Resources of the pod as a whole (KEP-2837) count in place of its containers'.
+ */
+export function computePodQOS(spec: QOSSpec): QOSClass {
+  const { requests, limits } = spec.resources ?? {};
+  const isPodLevel = Object.keys({ ...requests, ...limits }).length > 0;
+  const holders = isPodLevel ? [spec] : [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
   let any = false;
   let guaranteed = holders.length > 0;
   for (const { resources } of holders) {

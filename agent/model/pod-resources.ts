@@ -3,11 +3,11 @@
 // resources at pod level).
 
 import type { Container, Pod } from '../../client/types.ts';
-import { getOwn } from '../../lib/own-property.ts';
+import { computePodQOS, type QOSClass } from '../../lib/qos-class.ts';
 import { quantityMilli, quantityValue } from '../../lib/quantity.ts';
 import { isSidecar } from '../../lib/sidecar.ts';
 
-export type QOSClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+export type { QOSClass };
 
 /** cpu in millicores, memory in bytes; absent when not stated. */
 export interface ResourceFigures {
@@ -36,35 +36,7 @@ const QOS_CLASSES: readonly QOSClass[] = ['Guaranteed', 'Burstable', 'BestEffort
 
 /** The class in the pod's status when the server has set it (it never changes), else computed from the spec. */
 export function podQOSClass(pod: Pod): QOSClass {
-  return QOS_CLASSES.find((qos) => qos === pod.status?.qosClass) ?? computeQOSClass(pod);
-}
-
-/**
- * Guaranteed: every container has cpu and memory limits, and requests equal to them (or none). BestEffort: no
- * container has either. Burstable: the rest.
- */
-export function computeQOSClass(pod: Pod): QOSClass {
-  const whole = podLevel(pod);
-  const parts =
-    whole === undefined
-      ? [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].map((container) => container.resources)
-      : [whole];
-  let any = false;
-  let guaranteed = true;
-  for (const part of parts) {
-    for (const resource of ['cpu', 'memory']) {
-      const limit = amount(getOwn(part?.limits, resource));
-      const request = amount(getOwn(part?.requests, resource)) || limit;
-      if (request > 0 || limit > 0) any = true;
-      if (limit === 0 || request !== limit) guaranteed = false;
-    }
-  }
-  if (!any) return 'BestEffort';
-  return guaranteed ? 'Guaranteed' : 'Burstable';
-}
-
-function amount(quantity: string | undefined): number {
-  return quantity === undefined ? 0 : quantityMilli(quantity);
+  return QOS_CLASSES.find((qos) => qos === pod.status?.qosClass) ?? computePodQOS(pod.spec);
 }
 
 type Figure = 'cpuMilli' | 'memoryBytes';

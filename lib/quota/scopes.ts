@@ -1,6 +1,6 @@
 // Which quotas count an object: their scopes and scope selectors (pkg/quota/v1/evaluator/core). Pure.
 
-import { qosClassOf } from '../qos-class.ts';
+import { computePodQOS } from '../qos-class.ts';
 import type { Counted, CountedPod, CountingSpec } from './objects.ts';
 
 /** What scopes look at in an object. */
@@ -38,7 +38,7 @@ export function scopeFacts(object: Counted): ScopeFacts {
     return {
       kind: 'pod',
       terminating: activeDeadlineSeconds !== undefined && activeDeadlineSeconds >= 0,
-      bestEffort: qosClassOf(pod.spec ?? {}) === 'BestEffort',
+      bestEffort: computePodQOS(pod.spec ?? {}) === 'BestEffort',
       crossNamespaceAffinity: usesOtherNamespaces(pod),
       classes: priorityClassName === '' ? [] : [priorityClassName],
     };

@@ -2,7 +2,7 @@
 // an update may carry over, and what it may not.
 
 import { getOwn, setOwn } from '../../../lib/own-property.ts';
-import { qosClassOf } from '../../../lib/qos-class.ts';
+import { computePodQOS } from '../../../lib/qos-class.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import { isSidecar } from '../../../lib/sidecar.ts';
 import { MIRROR_ANNOTATION } from '../../auth/pod-references.ts';
@@ -53,7 +53,7 @@ export function validateResize(pod: Pod, old: Pod): FieldError[] {
   const errors = validatePod(pod);
   const refusal = refuseResize(pod, old);
   if (refusal !== undefined) return [forbidden(WHOLE, refusal)];
-  if (qosClassOf(spec) !== (old.status?.qosClass ?? qosClassOf(before))) {
+  if (computePodQOS(spec) !== (old.status?.qosClass ?? computePodQOS(before))) {
     errors.push(invalid('spec', pod.status?.qosClass ?? '', 'Pod QOS Class may not change as a result of resizing'));
   }
   if (!nodeResizes(old)) errors.push(forbidden('spec', 'Pod running on node without support for resize'));

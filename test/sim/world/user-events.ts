@@ -1,11 +1,11 @@
 // What users and controllers do to a cluster: pods come, change and go, so do manifests, taints and objects.
 
-import { computeQOSClass } from '../../../agent/model/pod-resources.ts';
 import type { PodUID } from '../../../agent/ports/runtime.ts';
 import type { Pod } from '../../../client/types.ts';
 import { FOREIGN_CONDITION } from '../../../labs/sim/foreign.ts';
 import { IMAGES } from '../../../labs/sim/images.ts';
 import { CLAIMS, type ClaimName } from '../../../labs/sim/storage-objects.ts';
+import { computePodQOS } from '../../../lib/qos-class.ts';
 import type { Chooser, Happening } from './chooser.ts';
 import type { PodMaker } from './pod-maker.ts';
 import { resizeRequested } from './resource-rules.ts';
@@ -89,7 +89,7 @@ export function userEvents(choose: Chooser, maker: PodMaker) {
         spec: { ...pod.spec, containers: [{ ...first, resources: maker.resized(first) }, ...others] },
       };
       // As the API server refuses it.
-      if (computeQOSClass(resized) !== computeQOSClass(pod)) return undefined;
+      if (computePodQOS(resized.spec) !== computePodQOS(pod.spec)) return undefined;
       const updated = api.updatePod(resized);
       resizeRequested(world, updated);
       return `${pod.metadata.name} ${JSON.stringify(resized.spec.containers[0]?.resources)}`;

@@ -1,47 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import {
-  computeQOSClass,
-  cpuQuotaUs,
-  cpuShares,
-  podLimits,
-  podQOSClass,
-  podRequests,
-} from '../../../../agent/model/pod-resources.ts';
+import { cpuQuotaUs, cpuShares, podLimits, podQOSClass, podRequests } from '../../../../agent/model/pod-resources.ts';
 import type { Container } from '../../../../client/types.ts';
 import { container, pod } from '../runtime/fixtures.ts';
 
 type Resources = Container['resources'];
 const withResources = (...all: Resources[]) =>
   all.map((resources, index) => container({ name: `c${index}`, ...(resources === undefined ? {} : { resources }) }));
-const both = (cpu: string, memory: string) => ({ cpu, memory });
 
-describe('QoS class', () => {
-  test.each<[string, string, Resources[], Resources[]]>([
-    ['nothing asked for', 'BestEffort', [undefined, {}], []],
-    ['zeros are nothing', 'BestEffort', [{ requests: both('0', '0') }], []],
-    ['limits alone stand for requests', 'Guaranteed', [{ limits: both('1', '1Gi') }], []],
-    [
-      'equal amounts in other words',
-      'Guaranteed',
-      [{ limits: both('1', '1Gi'), requests: both('1000m', '1024Mi') }],
-      [],
-    ],
-    ['a request below its limit', 'Burstable', [{ limits: both('1', '1Gi'), requests: both('500m', '1Gi') }], []],
-    ['no memory limit', 'Burstable', [{ limits: { cpu: '1' } }], []],
-    ['one container without', 'Burstable', [{ limits: both('1', '1Gi') }, undefined], []],
-    ['an init container without', 'Burstable', [{ limits: both('1', '1Gi') }], [undefined]],
-    ['only an init container asks', 'Burstable', [undefined], [{ requests: { cpu: '1m' } }]],
-    ['other resources do not count', 'BestEffort', [{ requests: { 'ephemeral-storage': '1Gi' } }], []],
-  ])('%s: %s', (_rule, expected, containers, init) => {
-    expect(
-      computeQOSClass(pod({ containers: withResources(...containers), initContainers: withResources(...init) })),
-    ).toBe(expected);
-  });
-
-  test('the class that the server has written holds', () => {
-    expect(podQOSClass({ ...pod(), status: { qosClass: 'Guaranteed' } })).toBe('Guaranteed');
-    expect(podQOSClass(pod())).toBe('BestEffort');
-  });
+test('the QoS class that the server has written holds', () => {
+  expect(podQOSClass({ ...pod(), status: { qosClass: 'Guaranteed' } })).toBe('Guaranteed');
+  expect(podQOSClass(pod())).toBe('BestEffort');
 });
 
 const requests = (cpu: string, memory = '0') => ({ requests: { cpu, memory } });

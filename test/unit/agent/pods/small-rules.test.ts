@@ -1,7 +1,6 @@
 // Small pure rules: hash, QoS, formats, grace periods, order of stopping, back-off, garbage, sync triggers.
 
 import { describe, expect, it } from 'vitest';
-import { computeQOSClass } from '../../../../agent/model/pod-resources.ts';
 import { activeDeadline } from '../../../../agent/pods/deadline.ts';
 import { goDuration, rpcMessage } from '../../../../agent/pods/format.ts';
 import { computeGarbage } from '../../../../agent/pods/garbage.ts';
@@ -31,28 +30,6 @@ describe('the hash of a container', () => {
     expect(hashContainer({ image: 'b', name: 'a', env: [{ name: 'X', value: '1' }] })).toBe(hash);
     expect(hashContainer({ name: 'a', image: 'c' })).not.toBe(hash);
     expect(hashContainer({ name: 'c', image: 'b' })).not.toBe(hash);
-  });
-});
-
-describe('the QoS class', () => {
-  const full = { cpu: '1', memory: '1Gi' };
-  it.each([
-    ['BestEffort', [{}]],
-    ['BestEffort', [{ limits: { cpu: '0' } }]],
-    ['Guaranteed', [{ limits: full, requests: full }]],
-    ['Guaranteed', [{ limits: full }]],
-    ['Guaranteed', [{ limits: { cpu: '1', memory: '1Gi' }, requests: { cpu: '1000m', memory: '1024Mi' } }]],
-    ['Burstable', [{ limits: full, requests: { cpu: '1', memory: '512Mi' } }]],
-    ['Burstable', [{ limits: { cpu: '1' } }]],
-    ['Burstable', [{ requests: { memory: '1Mi' } }]],
-    ['Burstable', [{ limits: full }, {}]],
-  ])('is %s for %j', (expected, resources) => {
-    const containers = resources.map((each, index) => ({ name: `c${index}`, resources: each }));
-    expect(computeQOSClass(makePod('p', { containers }))).toBe(expected);
-  });
-  it('counts init containers', () => {
-    const spec = { containers: [{ name: 'c', resources: { limits: full } }], initContainers: [{ name: 'i' }] };
-    expect(computeQOSClass(makePod('p', spec))).toBe('Burstable');
   });
 });
 
