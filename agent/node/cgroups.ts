@@ -1,11 +1,10 @@
 // The cgroups above containers: kubepods, the QoS classes and one per pod, with the limits of the API. Containers'
 // own cgroups are the runtime's. What the figures are is decided by pure functions (cgroup-limits.ts); how they are
-// written is the hierarchy's business (cgroups-v1.ts, cgroups-v2.ts).
+// written is the hierarchy's business (cgroups-v1.ts, cgroups-v2.ts; cgroup-driver.ts with systemd).
 
 import { setImmediate } from 'node:timers/promises';
 import type { Pod } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { poll } from '../../lib/retry.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import {
   type CgroupLayout,
@@ -18,7 +17,8 @@ import {
 import { podQOSClass, podRequests, type QOSClass } from '../model/pod-resources.ts';
 import { podUID } from '../model/pod-uid.ts';
 import type { PodCgroups } from '../ports/node.ts';
-import type { ContainerId } from '../ports/runtime.ts';
+import type { ContainerId, PodUID } from '../ports/runtime.ts';
+import { CgroupDriver } from './cgroup-driver.ts';
 import type { CgroupHierarchy } from './cgroup-hierarchy.ts';
 import { burstableLimits, type CgroupLimits, nodeLimits, podCgroupLimits } from './cgroup-limits.ts';
 import { CgroupsV1, findV1Hierarchies, hasSwapV1 } from './cgroups-v1.ts';
@@ -56,132 +56,122 @@ export interface NodeCgroups extends PodCgroups {
 }
 
 const CLASSES: readonly QOSClass[] = ['Guaranteed', 'Burstable', 'BestEffort'];
-/** How long killed processes may take to leave their cgroup, and the longest wait between checks. ms. */
-const REMOVE_LIMIT_MS = 10_000;
-const REMOVE_STEP_MS = 50;
 
 export function createNodeCgroups(options: NodeCgroupsOptions): NodeCgroups {
-  const { layout, tracer, clock, slices } = options;
   const mountPoint = options.mountPoint ?? '/sys/fs/cgroup';
   const v1 = findV1Hierarchies(mountPoint);
-  const hierarchy: CgroupHierarchy = v1.length > 0 ? new CgroupsV1(v1) : new CgroupsV2(mountPoint);
-  const classPath = (qos: QOSClass): string => cgroupPath(layout, qosName(layout, qos));
-  const podPath = (uid: string, qos: QOSClass): string => cgroupPath(layout, podName(layout, uid, qos));
-  /** Millicores requested by each burstable pod: their sum is what the class as a whole gets. */
-  const burstable = new Map<string, number>();
-  let writtenShares = -1;
-  let updating: Promise<void> = Promise.resolve();
+  return v1.length > 0
+    ? new KubepodsCgroups(options, new CgroupsV1(v1), hasSwapV1(v1))
+    : new KubepodsCgroups(options, new CgroupsV2(mountPoint), hasSwapController(mountPoint));
+}
 
-  /** systemd first: it removes a directory that is no unit of its own as a leftover. */
-  async function ensure(path: string, limits: CgroupLimits): Promise<void> {
-    if (slices !== undefined) await slices.ensure(path, limits);
-    // Written here as well: systemd supports fewer controllers than pods need, and applies limits after it has replied.
-    hierarchy.ensure(path, limits);
+class KubepodsCgroups implements NodeCgroups {
+  readonly version: 1 | 2;
+  readonly swapController: boolean;
+  readonly #options: NodeCgroupsOptions;
+  readonly #hierarchy: CgroupHierarchy;
+  readonly #driver: CgroupDriver;
+  /** Millicores requested by each burstable pod: their sum is what the class as a whole gets. */
+  readonly #burstable = new Map<string, number>();
+  #writtenShares = -1;
+  #updating: Promise<void> = Promise.resolve();
+
+  constructor(options: NodeCgroupsOptions, hierarchy: CgroupHierarchy, swapController: boolean) {
+    this.#options = options;
+    this.#hierarchy = hierarchy;
+    this.#driver = new CgroupDriver(hierarchy, options.slices, options.clock);
+    this.version = hierarchy.version;
+    this.swapController = swapController;
+  }
+
+  ensureNode(): Promise<void> {
+    const { tracer, allocatable, enforceNodeAllocatable = true } = this.#options;
+    return tracer.span('cgroup', 'ensureNode', { path: this.#kubepodsPath() }, async () => {
+      await this.#driver.ensure(this.#classPath('Guaranteed'), nodeLimits(allocatable, enforceNodeAllocatable));
+      await this.#driver.ensure(this.#classPath('BestEffort'), { cpuShares: 2 });
+      await this.#updateBurstable();
+    });
+  }
+
+  limitExisting(path: string, limits: CgroupLimits): Promise<void> {
+    return this.#options.tracer.span('cgroup', 'limitExisting', { path }, async () => {
+      if (!this.#hierarchy.exists(path)) throw new Error(`"${path}" cgroup does not exist`);
+      await this.#driver.ensure(path, limits);
+    });
+  }
+
+  ensurePod(pod: Pod): Promise<void> {
+    const { uid } = pod.metadata;
+    const qos = podQOSClass(pod);
+    const path = this.#podPath(uid, qos);
+    return this.#options.tracer.span('cgroup', 'ensurePod', { path }, async (span) => {
+      span.set({ isNew: !this.#hierarchy.exists(path) });
+      // A dozen directories made in one go: other work that begins now (a token request) is sent first.
+      await setImmediate();
+      if (qos === 'Burstable') {
+        this.#burstable.set(uid, podRequests(pod, { withOverhead: true }).cpuMilli);
+        await this.#updateBurstable();
+      }
+      await this.#driver.ensure(path, podCgroupLimits(pod, this.#options));
+    });
+  }
+
+  async containerMemory(pod: Pod, id: ContainerId): Promise<number | undefined> {
+    const path = this.#podPath(pod.metadata.uid, podQOSClass(pod));
+    // The runtime names the cgroup: the id alone, or cri-containerd-<id>.scope.
+    const own = this.#hierarchy.children(path).find((name) => name.includes(id));
+    return own === undefined ? undefined : this.#hierarchy.memoryBytes(`${path}/${own}`);
+  }
+
+  removePod(uid: PodUID): Promise<void> {
+    return this.#options.tracer.span('cgroup', 'removePod', { uid }, async () => {
+      for (const qos of CLASSES) {
+        const path = this.#podPath(uid, qos);
+        // A pod is of one class; only that slice is removed.
+        if (this.#hierarchy.exists(path)) await this.#driver.remove(path);
+      }
+      if (this.#burstable.delete(uid)) await this.#updateBurstable();
+    });
+  }
+
+  async listPods(): Promise<readonly PodUID[]> {
+    const names = CLASSES.flatMap((qos) => this.#hierarchy.children(this.#classPath(qos)));
+    const uids = new Set(names.map((name) => podUIDOfCgroup(this.#options.layout, name)));
+    return [...uids].filter((uid) => uid !== undefined).map(podUID);
+  }
+
+  removeNode(): Promise<void> {
+    return this.#options.tracer.span('cgroup', 'removeNode', {}, async () => {
+      const path = this.#kubepodsPath();
+      await this.#driver.remove(path);
+      const cgroupRoot = path.slice(0, path.lastIndexOf('/'));
+      // One with other children is kept.
+      if (cgroupRoot !== '') await this.#driver.removeEmpty(cgroupRoot);
+    });
+  }
+
+  #kubepodsPath(): string {
+    return cgroupPath(this.#options.layout, kubepodsName(this.#options.layout));
+  }
+
+  #classPath(qos: QOSClass): string {
+    return cgroupPath(this.#options.layout, qosName(this.#options.layout, qos));
+  }
+
+  #podPath(uid: string, qos: QOSClass): string {
+    return cgroupPath(this.#options.layout, podName(this.#options.layout, uid, qos));
   }
 
   /** One after the other, each with the sum of its own moment: an older figure must not be written last. */
-  function updateBurstable(): Promise<void> {
+  #updateBurstable(): Promise<void> {
     const update = async (): Promise<void> => {
-      const limits = burstableLimits([...burstable.values()]);
-      if (limits.cpuShares === writtenShares) return;
-      await ensure(classPath('Burstable'), limits);
-      writtenShares = limits.cpuShares ?? -1;
+      const limits = burstableLimits([...this.#burstable.values()]);
+      if (limits.cpuShares === this.#writtenShares) return;
+      await this.#driver.ensure(this.#classPath('Burstable'), limits);
+      this.#writtenShares = limits.cpuShares ?? -1;
     };
     // The previous update's error goes to its own caller.
-    updating = updating.then(update, update);
-    return updating;
+    this.#updating = this.#updating.then(update, update);
+    return this.#updating;
   }
-
-  /** Ends the units of a tree, those below first. A directory is a slice's, a scope's of the runtime, or without a unit. */
-  async function stopSlices(path: string): Promise<void> {
-    if (slices === undefined) return;
-    const names = hierarchy.children(path).filter((name) => name.endsWith('.slice'));
-    for (const name of names) await stopSlices(`${path}/${name}`);
-    await slices.stop(path);
-  }
-
-  async function removeTree(path: string): Promise<void> {
-    // Mostly nothing is left in it, and a look for processes costs more. A unit is for systemd to end.
-    if (slices === undefined && hierarchy.remove(path)) return;
-    hierarchy.kill(path);
-    await stopSlices(path);
-    // A killed process leaves its cgroup when the kernel has torn it down: mostly at the first check or the second.
-    const look = (): boolean => {
-      hierarchy.kill(path);
-      return hierarchy.remove(path);
-    };
-    if (await poll(look, { clock, firstMs: 1, everyMs: REMOVE_STEP_MS, limitMs: REMOVE_LIMIT_MS })) return;
-    const pids = hierarchy.processes(path);
-    throw new Error(`cgroup ${path} is still in use after ${REMOVE_LIMIT_MS} ms by pids ${pids.join(' ')}`);
-  }
-
-  return {
-    version: hierarchy.version,
-    swapController: v1.length > 0 ? hasSwapV1(v1) : hasSwapController(mountPoint),
-
-    ensureNode: () =>
-      tracer.span('cgroup', 'ensureNode', { path: cgroupPath(layout, kubepodsName(layout)) }, async () => {
-        const enforced = options.enforceNodeAllocatable ?? true;
-        await ensure(classPath('Guaranteed'), nodeLimits(options.allocatable, enforced));
-        await ensure(classPath('BestEffort'), { cpuShares: 2 });
-        await updateBurstable();
-      }),
-
-    limitExisting: (path, limits) =>
-      tracer.span('cgroup', 'limitExisting', { path }, async () => {
-        if (!hierarchy.exists(path)) throw new Error(`"${path}" cgroup does not exist`);
-        await ensure(path, limits);
-      }),
-
-    ensurePod(pod: Pod) {
-      const { uid } = pod.metadata;
-      const qos = podQOSClass(pod);
-      const path = podPath(uid, qos);
-      return tracer.span('cgroup', 'ensurePod', { path }, async (span) => {
-        span.set({ isNew: !hierarchy.exists(path) });
-        // A dozen directories made in one go: other work that begins now (a token request) is sent first.
-        await setImmediate();
-        if (qos === 'Burstable') {
-          burstable.set(uid, podRequests(pod, { withOverhead: true }).cpuMilli);
-          await updateBurstable();
-        }
-        await ensure(path, podCgroupLimits(pod, options));
-      });
-    },
-
-    async containerMemory(pod: Pod, id: ContainerId) {
-      const path = podPath(pod.metadata.uid, podQOSClass(pod));
-      // The runtime names the cgroup: the id alone, or cri-containerd-<id>.scope.
-      const own = hierarchy.children(path).find((name) => name.includes(id));
-      return own === undefined ? undefined : hierarchy.memoryBytes(`${path}/${own}`);
-    },
-
-    removePod: (uid) =>
-      tracer.span('cgroup', 'removePod', { uid }, async () => {
-        for (const qos of CLASSES) {
-          const path = podPath(uid, qos);
-          // A pod is of one class; only that slice is removed.
-          if (hierarchy.exists(path)) await removeTree(path);
-        }
-        if (burstable.delete(uid)) await updateBurstable();
-      }),
-
-    async listPods() {
-      const uids = CLASSES.flatMap((qos) => hierarchy.children(classPath(qos))).map((name) =>
-        podUIDOfCgroup(layout, name),
-      );
-      return [...new Set(uids)].filter((uid) => uid !== undefined).map(podUID);
-    },
-
-    removeNode: () =>
-      tracer.span('cgroup', 'removeNode', {}, async () => {
-        const path = cgroupPath(layout, kubepodsName(layout));
-        await removeTree(path);
-        const own = path.slice(0, path.lastIndexOf('/'));
-        // A cgroupRoot with other children is kept.
-        if (own === '' || hierarchy.children(own).length > 0) return;
-        if (hierarchy.exists(own)) await slices?.stop(own);
-        hierarchy.remove(own);
-      }),
-  };
 }
