@@ -248,6 +248,7 @@ export async function runDns(options: DnsOptions): Promise<void> {
     cluster: cluster.index,
     addresses: options.addresses,
     metrics,
+    tracer: options.tracer,
     clock,
     random: secureRandom,
     log,

@@ -1,4 +1,4 @@
-// Tracing: every outward call (CRI, CNI, CSI, mount, netlink, probe, API) is one span. The pod and the cause travel with
+// Tracing: every outward call (CRI, CNI, CSI, mount, netlink, netfilter, probe, DNS, API) is one span. The pod and the cause travel with
 // the asynchronous call chain, so callers name them once. Spans are plain data; a consumer registers a sink.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -14,7 +14,11 @@ export type SpanKind =
   | 'mount'
   | 'volume'
   | 'netlink'
+  /** nft, iptables-save, iptables-restore. */
+  | 'netfilter'
   | 'probe'
+  /** A query to an upstream server. */
+  | 'dns'
   | 'api'
   | 'cgroup'
   | 'hook'

@@ -16,6 +16,7 @@ import { METRICS_CONTENT_TYPE } from '../lib/metrics.ts';
 import { NftWriter } from '../lib/nft-writer.ts';
 import { RestClientMetrics } from '../lib/rest-client-metrics.ts';
 import type { Tracer } from '../lib/trace.ts';
+import { tracedExec } from '../lib/traced-exec.ts';
 import { type Namespace, type NetworkPolicy, PolicyEnforcer } from './enforcer.ts';
 import { NetpolMetrics } from './metrics.ts';
 
@@ -43,7 +44,8 @@ export interface NetpolOptions {
 
 /** Runs until the signal aborts; its rules stay. Rejects with UserError where bridged packets pass no rules. */
 export async function runNetpol(options: NetpolOptions): Promise<void> {
-  const { clock, log, signal, nodeName, table, run = exec, syncPeriodMs } = options;
+  const { clock, log, signal, nodeName, table, syncPeriodMs, tracer } = options;
+  const { run = exec } = options;
   // Of the network namespace in which nft runs.
   if ((await run('cat', [BRIDGES_ARE_FILTERED])).stdout.trim() !== '1') {
     throw new UserError(
@@ -51,7 +53,7 @@ export async function runNetpol(options: NetpolOptions): Promise<void> {
     );
   }
   setMaxListeners(0, signal);
-  const client = new ApiClient(options.access, { tracer: options.tracer, clock, userAgent: 'nodelet-netpol' });
+  const client = new ApiClient(options.access, { tracer, clock, userAgent: 'nodelet-netpol' });
   const watch = <T extends Identified>(what: string, path: string): Reflector<T> =>
     new Reflector<T>({
       client,
@@ -64,14 +66,15 @@ export async function runNetpol(options: NetpolOptions): Promise<void> {
   const namespaces = watch<Namespace>('namespaces', resourcePath('v1', 'namespaces'));
   const policies = watch<NetworkPolicy>('networkpolicies', resourcePath('networking.k8s.io/v1', 'networkpolicies'));
   const requests = new RestClientMetrics(new URL(options.access.server).host);
-  options.tracer.subscribe(requests.take);
+  tracer.subscribe(requests.take);
   const metrics = new NetpolMetrics(requests, clock.now());
   const server = options.metricsAddress === undefined ? undefined : await serveMetrics(options.metricsAddress, metrics);
+  const nft = tracedExec(tracer, 'netfilter', run);
   const enforcer = new PolicyEnforcer({
     pods: pods.store,
     namespaces: namespaces.store,
     policies: policies.store,
-    writer: new NftWriter({ table: `inet ${table}`, comment: `network policies of the node ${nodeName}`, run }),
+    writer: new NftWriter({ table: `inet ${table}`, comment: `network policies of the node ${nodeName}`, run: nft }),
     ...{ metrics, clock, log, nodeName, syncPeriodMs },
     onFirstSync: options.onReady,
   });

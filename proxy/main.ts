@@ -12,8 +12,10 @@ import type { EndpointSlice, Node, Service } from '../client/types.ts';
 import { readFileIfExists } from '../lib/atomic.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
+import { exec } from '../lib/exec.ts';
 import { RestClientMetrics } from '../lib/rest-client-metrics.ts';
 import type { Tracer } from '../lib/trace.ts';
+import { tracedExec } from '../lib/traced-exec.ts';
 import type { Backend } from './backend.ts';
 import { healthzBody, isHealthy, listen, ServiceHealth } from './health.ts';
 import { IptablesBackend } from './iptables/iptables.ts';
@@ -61,10 +63,11 @@ async function conntrackIsLiberal(): Promise<boolean> {
   return (await readFileIfExists('/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal'))?.trim() === '1';
 }
 
-async function backendOf({ mode, owner }: ProxyOptions): Promise<Backend> {
-  if (mode === 'iptables') return new IptablesBackend(owner);
+async function backendOf({ mode, owner, tracer }: ProxyOptions): Promise<Backend> {
+  const run = tracedExec(tracer, 'netfilter', exec);
+  if (mode === 'iptables') return new IptablesBackend(owner, run);
   const { NftablesBackend } = await import('./nftables/nftables.ts');
-  return new NftablesBackend(owner);
+  return new NftablesBackend(owner, run);
 }
 
 /** Runs until the signal aborts; its rules stay, as those of kube-proxy do. Rejects where a port is taken. */
@@ -98,6 +101,7 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
     backend: await backendOf(options),
     metrics,
     health,
+    tracer: options.tracer,
     clock,
     log,
     nodeName,

@@ -8,6 +8,7 @@ import type { EndpointSlice, Node, Service } from '../client/types.ts';
 import { type Clock, type EpochMs, earlier, elapsedMs } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import { parseRfc3339 } from '../lib/rfc3339.ts';
+import type { Tracer } from '../lib/trace.ts';
 import type { Backend, Programmed } from './backend.ts';
 import { deleteFlows } from './conntrack/delete-flows.ts';
 import { expectedAnswers, parseFlows, staleFlows } from './conntrack/flows.ts';
@@ -28,6 +29,7 @@ export interface ProxyParts {
   readonly backend: Backend;
   readonly metrics: ProxyMetrics;
   readonly health: Pick<ServiceHealth, 'update'>;
+  readonly tracer: Tracer;
   readonly clock: Clock;
   readonly log: (message: string) => void;
   readonly nodeName: string;
@@ -178,12 +180,12 @@ export class ServiceProxy {
     const udp = [...programme.values()].filter(({ port }) => port.protocol === 'udp');
     const isSame = udp.length === this.#udp.length && udp.every((each, index) => each === this.#udp[index]);
     if (isSame) return;
-    const { clock, metrics } = this.#parts;
+    const { clock, metrics, tracer } = this.#parts;
     const begun = clock.monotonic();
     try {
       const flows = parseFlows(await readFile('/proc/net/nf_conntrack', 'utf8'));
       const stale = staleFlows(flows, expectedAnswers(programme), this.#parts.nodeIPs());
-      await deleteFlows(stale);
+      await deleteFlows(stale, tracer);
       metrics.flowsCleared(elapsedMs(begun, clock.monotonic()), stale.length);
       this.#udp = udp;
     } catch (error) {

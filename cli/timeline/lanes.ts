@@ -17,6 +17,8 @@ const LANE_OF: Readonly<Record<SpanKind, LaneId>> = {
   credentials: 'cri',
   cni: 'cni',
   netlink: 'kernel',
+  netfilter: 'kernel',
+  dns: 'api',
   probe: 'probes',
   hook: 'probes',
 };

@@ -9,7 +9,7 @@ import type { Handler, Request, Result } from '../plugins/plugin.ts';
 import type { Transport } from '../wire/finish.ts';
 import { Flag, type Message, MessageError, parseMessage, Rcode, sameQuestion } from '../wire/message.ts';
 import { IdleClosedError } from './connections.ts';
-import { type UpstreamParts, UpstreamServer, upstreamOrder } from './upstreams.ts';
+import { type Query, type UpstreamParts, UpstreamServer, upstreamOrder } from './upstreams.ts';
 
 const NAME = 'forward';
 /** For one question, all its tries. */
@@ -110,17 +110,22 @@ export class Forwarder {
   async #ask(server: UpstreamServer, request: Request): Promise<Message> {
     const { forceTcp, preferUdp } = this.#settings;
     const first: Transport = forceTcp ? 'tcp' : preferUdp ? 'udp' : request.transport;
-    const message = await exchange(server, request.message.bytes, first);
+    const {
+      question,
+      message: { bytes },
+    } = request;
+    const query = { purpose: 'forward', question, bytes } as const;
+    const message = await exchange(server, { ...query, transport: first });
     const isCut = (message.flags & Flag.TC) !== 0;
-    return isCut && preferUdp && first === 'udp' ? exchange(server, request.message.bytes, 'tcp') : message;
+    return isCut && preferUdp && first === 'udp' ? exchange(server, { ...query, transport: 'tcp' }) : message;
   }
 }
 
 /** Idle connections may have been closed by the other side: then there is another one, and in the end a new one. */
-async function exchange(server: UpstreamServer, query: Buffer, transport: Transport): Promise<Message> {
+async function exchange(server: UpstreamServer, query: Query): Promise<Message> {
   for (let tries = 0; ; tries++) {
     try {
-      return parseMessage(await server.exchange(query, transport));
+      return parseMessage(await server.exchange(query));
     } catch (error) {
       if (error instanceof MessageError) throw new Error(`${server.name}: ${error.message}`, { cause: error });
       if (!(error instanceof IdleClosedError) || tries >= MOST_IDLE_CLOSED) throw error;

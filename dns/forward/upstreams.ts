@@ -3,9 +3,11 @@
 
 import type { Clock } from '../../lib/clock.ts';
 import { retryUntilAborted, steadyPauses } from '../../lib/retry.ts';
+import type { Tracer } from '../../lib/trace.ts';
 import type { ForwardSettings, Upstream } from '../corefile/settings.ts';
 import type { Transport } from '../wire/finish.ts';
-import { Type } from '../wire/message.ts';
+import { type Question, Type } from '../wire/message.ts';
+import { typeText } from '../wire/names.ts';
 import { makeQuery } from '../wire/records.ts';
 import { ConnectionPool, type PoolCounts } from './connections.ts';
 
@@ -37,11 +39,21 @@ export interface UpstreamCounts {
 }
 
 export interface UpstreamParts {
+  readonly tracer: Tracer;
   readonly clock: Clock;
   /** 0 ≤ x < 1; unpredictable, as ids come from it. */
   readonly random: () => number;
   readonly signal: AbortSignal;
   readonly counts: (upstream: string) => UpstreamCounts;
+}
+
+/** One exchange with an upstream: a span of the name `purpose`. */
+export interface Query {
+  readonly purpose: 'forward' | 'health check';
+  readonly question: Pick<Question, 'name' | 'type'>;
+  readonly bytes: Buffer;
+  readonly transport: Transport;
+  readonly timeoutMs?: number;
 }
 
 export class UpstreamServer {
@@ -73,10 +85,13 @@ export class UpstreamServer {
   }
 
   /** The query gets an id of its own. Rejects as ConnectionPool does. */
-  exchange(query: Buffer, transport: Transport, timeoutMs = this.#settings.readTimeoutMs): Promise<Buffer> {
-    const own = Buffer.from(query);
+  exchange({ purpose, question, bytes, transport, timeoutMs }: Query): Promise<Buffer> {
+    const own = Buffer.from(bytes);
     own.writeUInt16BE(Math.floor(this.#parts.random() * MAX_ID), 0);
-    return this.#pool.exchange(own, transport, timeoutMs);
+    const attributes = { upstream: this.name, transport, question: question.name, type: typeText(question.type) };
+    return this.#parts.tracer.span('dns', purpose, attributes, () =>
+      this.#pool.exchange(own, transport, timeoutMs ?? this.#settings.readTimeoutMs),
+    );
   }
 
   /** Checks until there is an answer. Does nothing while it does so. */
@@ -94,9 +109,15 @@ export class UpstreamServer {
 
   async #checkOnce(): Promise<void> {
     const { healthCheckDomain, healthCheckRecursion, forceTcp } = this.#settings;
-    const query = makeQuery(0, healthCheckDomain === '' ? '.' : healthCheckDomain, Type.NS, healthCheckRecursion);
+    const question = { name: healthCheckDomain === '' ? '.' : healthCheckDomain, type: Type.NS };
     try {
-      await this.exchange(query, forceTcp ? 'tcp' : 'udp', CHECK_TIMEOUT_MS);
+      await this.exchange({
+        purpose: 'health check',
+        question,
+        bytes: makeQuery(0, question.name, question.type, healthCheckRecursion),
+        transport: forceTcp ? 'tcp' : 'udp',
+        timeoutMs: CHECK_TIMEOUT_MS,
+      });
     } catch (error) {
       this.#fails++;
       this.#counts.checkFailed();

@@ -1,6 +1,7 @@
 // One Corefile at work: its server blocks as chains of plugins, by port and zone, in CoreDNS's order. It opens no port.
 
 import type { Clock } from '../../lib/clock.ts';
+import type { Tracer } from '../../lib/trace.ts';
 import type { ClusterView } from '../cluster/index.ts';
 import { parseCorefile } from '../corefile/corefile.ts';
 import type { HttpAddress, ServerSettings } from '../corefile/settings.ts';
@@ -17,6 +18,7 @@ import { followHosts } from './hosts-file.ts';
 import { upstreamsOf } from './resolv-conf.ts';
 
 export interface InstanceParts {
+  readonly tracer: Tracer;
   readonly cluster: ClusterView;
   /** Where this server listens; the first one is its own name to itself. */
   readonly addresses: readonly string[];
@@ -89,11 +91,11 @@ class BlockBuilder {
   }
 
   async #forwards(): Promise<Handler> {
-    const { clock, random, metrics } = this.#parts;
+    const { tracer, clock, random, metrics } = this.#parts;
     const counts = (upstream: string) => metrics.upstream(upstream);
     let handle: Handler = noPlugin;
     for (const settings of [...this.#settings.forwards].reverse()) {
-      const parts = { clock, random, signal: this.#signal, counts, forwardCounts: metrics.forward };
+      const parts = { tracer, clock, random, signal: this.#signal, counts, forwardCounts: metrics.forward };
       const forwarder = new Forwarder(settings, await upstreamsOf(settings), parts);
       this.#forwarders.push(forwarder);
       handle = forwarder.plugin(handle);

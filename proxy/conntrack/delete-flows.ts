@@ -2,6 +2,7 @@
 
 import { createRequire } from 'node:module';
 import { errorMessage } from '../../lib/errors.ts';
+import type { SpanAttributes, Tracer } from '../../lib/trace.ts';
 import type { Flow } from './flows.ts';
 
 const NETLINK_NETFILTER = 12;
@@ -48,8 +49,12 @@ export function deletionBody(flow: Flow): Buffer {
   return Buffer.concat([Buffer.from([AF_INET, 0, 0, 0]), attribute(1 | NESTED, tuple)]);
 }
 
+function attributesOf({ source, sourcePort, destination, destinationPort }: Flow): SpanAttributes {
+  return { source: `${source}:${sourcePort}`, destination: `${destination}:${destinationPort}` };
+}
+
 /** One that has gone meanwhile is none the worse. Rejects with the kernel's refusal. */
-export async function deleteFlows(flows: readonly Flow[]): Promise<void> {
+export async function deleteFlows(flows: readonly Flow[], tracer: Tracer): Promise<void> {
   if (flows.length === 0) return;
   const loaded: unknown = createRequire(import.meta.url)('netlink/dist/netlink.js');
   if (!isSocketLayer(loaded)) throw new Error('the package netlink has no createNetlink');
@@ -57,7 +62,9 @@ export async function deleteFlows(flows: readonly Flow[]): Promise<void> {
   try {
     for (const flow of flows) {
       try {
-        await socket.request(CT_DELETE, deletionBody(flow), { flags: REQUEST | ACK, timeout: TIMEOUT_MS });
+        await tracer.span('netlink', 'CT_DELETE', attributesOf(flow), () =>
+          socket.request(CT_DELETE, deletionBody(flow), { flags: REQUEST | ACK, timeout: TIMEOUT_MS }),
+        );
       } catch (error) {
         // The package has the name of the error in its message alone.
         if (!errorMessage(error).includes('ENOENT')) throw error;

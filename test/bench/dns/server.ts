@@ -7,6 +7,7 @@ import { ClusterIndex } from '../../../dns/cluster/index.ts';
 import { DnsMetrics } from '../../../dns/metrics.ts';
 import { DnsServer } from '../../../dns/server/server.ts';
 import { systemClock } from '../../../lib/clock.ts';
+import { Tracer } from '../../../lib/trace.ts';
 import { ENDPOINTS, SERVICES, serviceName } from './questions.ts';
 
 const LOCAL = '127.0.0.1';
@@ -76,6 +77,7 @@ if (what === 'echo') {
     cluster: cluster(),
     addresses: [LOCAL],
     metrics: new DnsMetrics(),
+    tracer: new Tracer(),
     clock: systemClock,
     random: Math.random,
     log: (_, line) => void process.stderr.write(`${line}\n`),

@@ -19,7 +19,7 @@ import { Type } from '../../../dns/wire/message.ts';
 import { makeQuery } from '../../../dns/wire/records.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { poll } from '../../../lib/retry.ts';
-import { Tracer } from '../../../lib/trace.ts';
+import { type Span, Tracer } from '../../../lib/trace.ts';
 import { type Credentials, TestApiServer } from '../../support/api-server.ts';
 import { parseMetrics } from '../../support/metrics-text.ts';
 import { freePort } from '../support/ports.ts';
@@ -45,6 +45,10 @@ interface Running {
 }
 
 const running: Running[] = [];
+/** The queries to upstreams. */
+const queries: Span[] = [];
+const tracer = new Tracer();
+tracer.subscribe((span) => void (span.kind === 'dns' && queries.push(span)));
 
 /** Resolves once questions are answered, or the server has ended. */
 async function start(corefile: { file: string } | { configMap: string }): Promise<Running> {
@@ -55,7 +59,7 @@ async function start(corefile: { file: string } | { configMap: string }): Promis
     access: access(api.server.pki.clients.dns),
     addresses: [LOCAL],
     corefile,
-    tracer: new Tracer(),
+    tracer,
     clock: systemClock,
     log: (_, line) => lines.push(line),
     signal: stop.signal,
@@ -181,7 +185,13 @@ describe('forward', () => {
     expect(decode(await exchange(plain, query, 'tcp')).answers).toHaveLength(60);
     expect(upstream.questions).toEqual(['udp A many.example', 'tcp A many.example']);
     const prefers = await serve(`forward . ${LOCAL}:${upstream.port} {\nprefer_udp\n}`);
+    queries.length = 0;
     const cut = decode(await exchange(prefers, query));
+    const about = { upstream: `${LOCAL}:${upstream.port}`, question: 'many.example', type: 'A' };
+    expect(queries).toMatchObject([
+      { name: 'forward', outcome: 'ok', attributes: { ...about, transport: 'udp' } },
+      { name: 'forward', outcome: 'ok', attributes: { ...about, transport: 'tcp' } },
+    ]);
     expect(cut.flag_tc).toBe(true);
     expect(cut.answers?.length).toBeGreaterThan(10);
   });
@@ -210,6 +220,10 @@ describe('forward', () => {
       return questions() === before;
     });
     upstream.says = (name) => ({ answers: [address(name, '192.0.2.1')] });
+    expect(queries.find(({ name }) => name === 'health check')).toMatchObject({
+      outcome: 'error',
+      attributes: { type: 'NS' },
+    });
     await until('used again', async () => (await ask(port, 'three.example')) === 'NOERROR A 192.0.2.1');
   });
 

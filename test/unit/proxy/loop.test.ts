@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { Store } from '../../../client/store.ts';
 import type { EndpointSlice, Node, Service } from '../../../client/types.ts';
 import { RestClientMetrics } from '../../../lib/rest-client-metrics.ts';
+import { Tracer } from '../../../lib/trace.ts';
 import type { Backend } from '../../../proxy/backend.ts';
 import { ProxyMetrics } from '../../../proxy/metrics.ts';
 import { ServiceProxy } from '../../../proxy/proxy.ts';
@@ -35,6 +36,7 @@ function start() {
     backend,
     metrics,
     health: { update: () => undefined },
+    tracer: new Tracer(),
     clock,
     log: (line) => log.push(line),
     nodeName: 'node',
