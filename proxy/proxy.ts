@@ -9,15 +9,15 @@ import { type Clock, type EpochMs, earlier, elapsedMs } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import { parseRfc3339 } from '../lib/rfc3339.ts';
 import type { Tracer } from '../lib/trace.ts';
-import type { Backend, Programmed } from './backend.ts';
+import type { Backend, ServicePortEndpoints } from './backend.ts';
 import { deleteFlows } from './conntrack/delete-flows.ts';
 import { expectedAnswers, parseFlows, staleFlows } from './conntrack/flows.ts';
 import type { ServiceHealth, SyncTimes } from './health.ts';
 import type { ProxyMetrics } from './metrics.ts';
 import type { RuleOptions } from './options.ts';
-import { Programmes } from './programme.ts';
 import type { NodeTopology } from './reachable.ts';
 import { serviceOfSlice } from './service-ports.ts';
+import { ServiceTracker } from './service-tracker.ts';
 
 const TRIGGER_TIME = 'endpoints.kubernetes.io/last-change-trigger-time';
 const ZONE = 'topology.kubernetes.io/zone';
@@ -45,14 +45,14 @@ export interface ProxyParts {
 export class ServiceProxy {
   readonly #parts: ProxyParts;
   readonly #loop: RulesLoop;
-  readonly #programmes = new Programmes();
+  readonly #tracker = new ServiceTracker();
   readonly #slices = new Map<string, Map<string, EndpointSlice>>();
   /** Services to take in. */
   readonly #dirty = new Set<string>();
   #isFirst = true;
   #options: RuleOptions | undefined;
   /** Of which no stale flows are left. */
-  #udp: readonly Programmed[] = [];
+  #udp: readonly ServicePortEndpoints[] = [];
   #node: NodeTopology;
   #lastUpdated: EpochMs;
   #waitingSince: EpochMs | undefined;
@@ -148,12 +148,12 @@ export class ServiceProxy {
     metrics.taken();
     for (const key of this.#dirty) {
       const slices = [...(this.#slices.get(key)?.values() ?? [])];
-      this.#programmes.update(key, services.get(key), slices, this.#node);
+      this.#tracker.update(key, services.get(key), slices, this.#node);
     }
     this.#dirty.clear();
     const options = this.#currentOptions();
     try {
-      const applied = await backend.apply(this.#programmes.all, options, full);
+      const applied = await backend.apply(this.#tracker.all, options, full);
       this.#lastUpdated = clock.now();
       metrics.synced(applied, { full, tookMs: elapsedMs(begun, clock.monotonic()), nowMs: this.#lastUpdated });
       for (const trigger of triggers) metrics.programmed(elapsedMs(trigger, this.#lastUpdated));
@@ -162,7 +162,7 @@ export class ServiceProxy {
       metrics.failed(full);
       throw error;
     }
-    health.update(this.#programmes.services);
+    health.update(this.#tracker.services);
     if (this.#isFirst) this.#parts.onFirstSync?.();
     this.#isFirst = false;
     await this.#clearFlows();
@@ -176,15 +176,15 @@ export class ServiceProxy {
   }
 
   async #clearFlows(): Promise<void> {
-    const programme = this.#programmes.all;
-    const udp = [...programme.values()].filter(({ port }) => port.protocol === 'udp');
+    const portMap = this.#tracker.all;
+    const udp = [...portMap.values()].filter(({ port }) => port.protocol === 'udp');
     const isSame = udp.length === this.#udp.length && udp.every((each, index) => each === this.#udp[index]);
     if (isSame) return;
     const { clock, metrics, tracer } = this.#parts;
     const begun = clock.monotonic();
     try {
       const flows = parseFlows(await readFile('/proc/net/nf_conntrack', 'utf8'));
-      const stale = staleFlows(flows, expectedAnswers(programme), this.#parts.nodeIPs());
+      const stale = staleFlows(flows, expectedAnswers(portMap), this.#parts.nodeIPs());
       await deleteFlows(stale, tracer);
       metrics.flowsCleared(elapsedMs(begun, clock.monotonic()), stale.length);
       this.#udp = udp;

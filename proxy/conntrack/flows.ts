@@ -1,7 +1,7 @@
 // UDP flows that the kernel still translates as before a change: to an endpoint that is gone, or to none though there is one now. TCP
 // needs none of this: its connections end by themselves. Pure.
 
-import type { Programme } from '../backend.ts';
+import type { ServicePortMap } from '../backend.ts';
 
 /** A line of /proc/net/nf_conntrack: what the client sent to, and who answers. */
 export interface Flow {
@@ -39,10 +39,10 @@ interface Expected {
   readonly byNodePort: ReadonlyMap<number, ReadonlySet<string>>;
 }
 
-export function expectedAnswers(programme: Programme): Expected {
+export function expectedAnswers(portMap: ServicePortMap): Expected {
   const byAddress = new Map<string, ReadonlySet<string>>();
   const byNodePort = new Map<number, ReadonlySet<string>>();
-  for (const { port, reachable } of programme.values()) {
+  for (const { port, reachable } of portMap.values()) {
     if (port.protocol !== 'udp') continue;
     // A change of policy, topology or readiness does not cut flows that are there, as with TCP; kube-proxy does the same.
     const endpoints = new Set(reachable.serving);

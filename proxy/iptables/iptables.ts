@@ -3,7 +3,7 @@
 
 import { parseSave, type Table } from '../../cni/iptables.ts';
 import { type Exec, exec, execOk } from '../../lib/exec.ts';
-import type { Applied, Backend, Programme, Programmed } from '../backend.ts';
+import type { Applied, Backend, ServicePortEndpoints, ServicePortMap } from '../backend.ts';
 import type { RuleOptions } from '../options.ts';
 import { firstDamage, fullScript, type Parts, partialScript, removalScript } from './script.ts';
 import { type ServiceRules, serviceRules, type Verbosity } from './service-rules.ts';
@@ -29,7 +29,7 @@ interface Written {
 export class IptablesBackend implements Backend {
   readonly #owner: string;
   readonly #run: Exec;
-  #rules = new Map<string, { readonly from: Programmed; readonly rules: ServiceRules }>();
+  #rules = new Map<string, { readonly from: ServicePortEndpoints; readonly rules: ServiceRules }>();
   #verbosity: Verbosity = { comments: true };
   #options: RuleOptions | undefined;
   #written: Written | undefined;
@@ -41,8 +41,8 @@ export class IptablesBackend implements Backend {
     this.#run = run;
   }
 
-  async apply(programme: Programme, options: RuleOptions, full: boolean): Promise<Applied> {
-    const services = this.#rulesOf(programme, options);
+  async apply(portMap: ServicePortMap, options: RuleOptions, full: boolean): Promise<Applied> {
+    const services = this.#rulesOf(portMap, options);
     const tables = proxyTables(services, options);
     const before = this.#written;
     const leading = jumps(options);
@@ -65,16 +65,16 @@ export class IptablesBackend implements Backend {
   }
 
   /** Only those are made anew of which something has changed. */
-  #rulesOf(programme: Programme, options: RuleOptions): readonly ServiceRules[] {
+  #rulesOf(portMap: ServicePortMap, options: RuleOptions): readonly ServiceRules[] {
     let endpoints = 0;
-    for (const { reachable } of programme.values()) endpoints += reachable.all.length;
+    for (const { reachable } of portMap.values()) endpoints += reachable.all.length;
     const comments = endpoints <= MANY_ENDPOINTS;
     const same = this.#options === options && this.#verbosity.comments === comments;
-    const known = same ? this.#rules : new Map<string, { from: Programmed; rules: ServiceRules }>();
+    const known = same ? this.#rules : new Map<string, { from: ServicePortEndpoints; rules: ServiceRules }>();
     this.#options = options;
     this.#verbosity = { comments };
-    const next = new Map<string, { from: Programmed; rules: ServiceRules }>();
-    for (const [key, from] of programme) {
+    const next = new Map<string, { from: ServicePortEndpoints; rules: ServiceRules }>();
+    for (const [key, from] of portMap) {
       const before = known.get(key);
       const rules =
         before?.from === from ? before.rules : serviceRules(from.port, from.reachable, options, this.#verbosity);

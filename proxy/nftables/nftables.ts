@@ -3,7 +3,7 @@
 import type { Exec } from '../../lib/exec.ts';
 import { rulesIn } from '../../lib/nft-table.ts';
 import { NftWriter, removeTable, tableComment } from '../../lib/nft-writer.ts';
-import type { Applied, Backend, Programme, Programmed } from '../backend.ts';
+import type { Applied, Backend, ServicePortEndpoints, ServicePortMap } from '../backend.ts';
 import type { RuleOptions } from '../options.ts';
 import { TABLE } from './names.ts';
 import { type ServiceObjects, serviceObjects } from './service-objects.ts';
@@ -13,15 +13,15 @@ const COMMENT = 'rules for kube-proxy of ';
 
 export class NftablesBackend implements Backend {
   readonly #writer: NftWriter;
-  #objects = new Map<string, { readonly from: Programmed; readonly objects: ServiceObjects }>();
+  #objects = new Map<string, { readonly from: ServicePortEndpoints; readonly objects: ServiceObjects }>();
   #options: RuleOptions | undefined;
 
   constructor(owner: string, run?: Exec) {
     this.#writer = new NftWriter({ table: TABLE, comment: `${COMMENT}${owner}`, run });
   }
 
-  async apply(programme: Programme, options: RuleOptions, full: boolean): Promise<Applied> {
-    const services = this.#objectsOf(programme, options);
+  async apply(portMap: ServicePortMap, options: RuleOptions, full: boolean): Promise<Applied> {
+    const services = this.#objectsOf(portMap, options);
     const table = nftTable(services, options);
     const written = await this.#writer.apply(table, full);
     const count = (kind: 'internal' | 'external'): number =>
@@ -37,12 +37,14 @@ export class NftablesBackend implements Backend {
     return this.#writer.damage();
   }
 
-  #objectsOf(programme: Programme, options: RuleOptions): readonly ServiceObjects[] {
+  #objectsOf(portMap: ServicePortMap, options: RuleOptions): readonly ServiceObjects[] {
     const known =
-      this.#options === options ? this.#objects : new Map<string, { from: Programmed; objects: ServiceObjects }>();
+      this.#options === options
+        ? this.#objects
+        : new Map<string, { from: ServicePortEndpoints; objects: ServiceObjects }>();
     this.#options = options;
-    const next = new Map<string, { from: Programmed; objects: ServiceObjects }>();
-    for (const [key, from] of programme) {
+    const next = new Map<string, { from: ServicePortEndpoints; objects: ServiceObjects }>();
+    for (const [key, from] of portMap) {
       const before = known.get(key);
       const objects = before?.from === from ? before.objects : serviceObjects(from.port, from.reachable, options);
       next.set(key, { from, objects });

@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { execOk } from '../../lib/exec.ts';
-import type { Backend, Programmed } from '../../proxy/backend.ts';
+import type { Backend, ServicePortEndpoints } from '../../proxy/backend.ts';
 import { IptablesBackend } from '../../proxy/iptables/iptables.ts';
 import { NftablesBackend } from '../../proxy/nftables/nftables.ts';
 import type { RuleOptions } from '../../proxy/options.ts';
@@ -23,7 +23,7 @@ const OPTIONS: RuleOptions = {
   nodeIP: undefined,
 };
 
-function programmed(index: number, count: number): Programmed {
+function servicePort(index: number, count: number): ServicePortEndpoints {
   const name = `bench/service-${index}`;
   const port: ServicePort = {
     name,
@@ -71,26 +71,29 @@ const FLOORS: Readonly<Record<'iptables' | 'nftables', Floor>> = {
 
 async function measure(mode: 'iptables' | 'nftables', backend: Backend): Promise<void> {
   const floor = FLOORS[mode];
-  const programme = new Map(
-    Array.from({ length: SERVICES }, (_, index): [string, Programmed] => [String(index), programmed(index, ENDPOINTS)]),
+  const portMap = new Map(
+    Array.from({ length: SERVICES }, (_, index): [string, ServicePortEndpoints] => [
+      String(index),
+      servicePort(index, ENDPOINTS),
+    ]),
   );
   const timed = async (full: boolean): Promise<number> => {
     const begun = performance.now();
-    await backend.apply(new Map(programme), OPTIONS, full);
+    await backend.apply(new Map(portMap), OPTIONS, full);
     return performance.now() - begun;
   };
   const all = await timed(true);
   const changes: number[] = [];
   for (let turn = 0; turn < CHANGES; turn++) {
-    programme.set('500', programmed(500, ENDPOINTS - 1 - (turn % 2)));
+    portMap.set('500', servicePort(500, ENDPOINTS - 1 - (turn % 2)));
     changes.push(await timed(false));
   }
   const more: number[] = [];
   const less: number[] = [];
   for (let turn = 0; turn < CHANGES; turn++) {
-    programme.set('another', programmed(SERVICES + turn, ENDPOINTS));
+    portMap.set('another', servicePort(SERVICES + turn, ENDPOINTS));
     more.push(await timed(false));
-    programme.delete('another');
+    portMap.delete('another');
     less.push(await timed(false));
   }
   // The share of the program and the kernel: the smallest change, without the proxy.

@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { claimProxy, removeLabProxy } from '../../../cli/lab/proxy-claim.ts';
 import { type Exec, exec, execOk } from '../../../lib/exec.ts';
-import type { Backend, Programme } from '../../../proxy/backend.ts';
+import type { Backend, ServicePortMap } from '../../../proxy/backend.ts';
 import { IptablesBackend, readTables, removeProxyRules } from '../../../proxy/iptables/iptables.ts';
 import { isProxyChain } from '../../../proxy/iptables/names.ts';
 import { NftablesBackend, removeProxyTable, tableOwner } from '../../../proxy/nftables/nftables.ts';
-import { makeService, makeSlice, OPTIONS, programmeOf } from '../../unit/proxy/cases.ts';
+import { makeService, makeSlice, OPTIONS, portMapOf } from '../../unit/proxy/cases.ts';
 import { eventually } from '../controlplane/cluster.ts';
 
 const NAMESPACE = `nodelet-proxy-${process.pid}`;
@@ -43,8 +43,8 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-const everything = (addresses: string[]): Programme =>
-  programmeOf(
+const everything = (addresses: string[]): ServicePortMap =>
+  portMapOf(
     [makeService('a'), makeSlice('a', addresses)],
     [makeService('none', { clusterIP: '172.30.0.42' })],
     [

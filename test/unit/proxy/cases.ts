@@ -2,9 +2,9 @@
 
 import type { ServiceSpec } from 'kubernetes-types/core/v1';
 import type { EndpointSlice, Service, Endpoint as SliceEndpoint } from '../../../client/types.ts';
-import type { Programme } from '../../../proxy/backend.ts';
+import type { ServicePortMap } from '../../../proxy/backend.ts';
 import type { RuleOptions } from '../../../proxy/options.ts';
-import { Programmes } from '../../../proxy/programme.ts';
+import { ServiceTracker } from '../../../proxy/service-tracker.ts';
 
 export const OPTIONS: RuleOptions = {
   clusterCidr: '10.0.0.0/8',
@@ -52,11 +52,11 @@ export function makeSlice(
   };
 }
 
-export function programmeOf(...services: readonly [Service, EndpointSlice?][]): Programme {
-  const programmes = new Programmes();
+export function portMapOf(...services: readonly [Service, EndpointSlice?][]): ServicePortMap {
+  const tracker = new ServiceTracker();
   for (const [service, slice] of services) {
     const key = `${service.metadata.namespace}/${service.metadata.name}`;
-    programmes.update(key, service, slice === undefined ? [] : [slice], NODE);
+    tracker.update(key, service, slice === undefined ? [] : [slice], NODE);
   }
-  return programmes.all;
+  return tracker.all;
 }

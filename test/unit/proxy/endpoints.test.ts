@@ -5,10 +5,10 @@ import { epochMs } from '../../../lib/clock.ts';
 import { deletionBody } from '../../../proxy/conntrack/delete-flows.ts';
 import { expectedAnswers, parseFlows, staleFlows } from '../../../proxy/conntrack/flows.ts';
 import { healthzBody, isHealthy, serviceHealth } from '../../../proxy/health.ts';
-import { Programmes } from '../../../proxy/programme.ts';
 import { containsAddress } from '../../../proxy/ranges.ts';
 import { servicePorts } from '../../../proxy/service-ports.ts';
-import { makeService, makeSlice, NODE, programmeOf } from './cases.ts';
+import { ServiceTracker } from '../../../proxy/service-tracker.ts';
+import { makeService, makeSlice, NODE, portMapOf } from './cases.ts';
 
 describe('services', () => {
   it.each([
@@ -38,7 +38,7 @@ describe('endpoints', () => {
   });
   const leaving = { conditions: { ready: false, serving: true, terminating: true } };
   const reached = (endpoints: Parameters<typeof makeSlice>[1], spec = {}) => {
-    const [found] = [...programmeOf([makeService('a', spec), makeSlice('a', endpoints)]).values()];
+    const [found] = [...portMapOf([makeService('a', spec), makeSlice('a', endpoints)]).values()];
     const last = (list: readonly { ip: string }[] = []): string => list.map(({ ip }) => ip.split('.')[3]).join();
     const { reachable } = found ?? {};
     return { cluster: last(reachable?.cluster), local: last(reachable?.local), any: reachable?.hasAny };
@@ -95,15 +95,15 @@ describe('endpoints', () => {
   });
 
   it('of a service in which nothing changes the same object stays', () => {
-    const programmes = new Programmes();
+    const tracker = new ServiceTracker();
     const update = (...addresses: string[]): boolean =>
-      programmes.update('ns/a', makeService('a'), [makeSlice('a', addresses)], NODE);
+      tracker.update('ns/a', makeService('a'), [makeSlice('a', addresses)], NODE);
     expect([update('10.0.0.1'), update('10.0.0.1')]).toEqual([true, false]);
-    const [first] = programmes.all.values();
+    const [first] = tracker.all.values();
     expect(update('10.0.0.2')).toBe(true);
-    expect([...programmes.all.values()][0]).not.toBe(first);
-    expect(programmes.update('ns/a', undefined, [], NODE)).toBe(true);
-    expect(programmes.all.size).toBe(0);
+    expect([...tracker.all.values()][0]).not.toBe(first);
+    expect(tracker.update('ns/a', undefined, [], NODE)).toBe(true);
+    expect(tracker.all.size).toBe(0);
   });
 });
 
@@ -117,8 +117,8 @@ describe('UDP flows', () => {
   ].join('\n');
   const ports = [{ name: 'p80', port: 80, protocol: 'UDP', nodePort: 30080 }];
   const stale = (addresses: string[]): number[] => {
-    const programme = programmeOf([makeService('a', { ports }), makeSlice('a', addresses)]);
-    const found = staleFlows(parseFlows(text), expectedAnswers(programme), new Set(['192.0.2.2']));
+    const portMap = portMapOf([makeService('a', { ports }), makeSlice('a', addresses)]);
+    const found = staleFlows(parseFlows(text), expectedAnswers(portMap), new Set(['192.0.2.2']));
     return found.map(({ sourcePort }) => sourcePort);
   };
   it('of an endpoint that is gone, and of a time without endpoints', () => {
@@ -134,12 +134,12 @@ describe('UDP flows', () => {
   ])('go on to an endpoint that serves, whether new ones may reach it or not: %s', (what, spec, facts) => {
     const near: Parameters<typeof makeSlice>[1][number] = ['10.1.0.1', { hints: { forZones: [{ name: 'a' }] } }];
     const slice = makeSlice('a', [near, ['10.1.0.2', facts]]);
-    const programme = programmeOf([
+    const portMap = portMapOf([
       makeService('a', { ports: [{ name: 'p80', port: 80, protocol: 'UDP' }], ...spec }),
       slice,
     ]);
-    expect([...programme.values()].flatMap(({ reachable }) => reachable.all.map(({ ip }) => ip))).toEqual(['10.1.0.1']);
-    const found = staleFlows(parseFlows(text), expectedAnswers(programme), new Set());
+    expect([...portMap.values()].flatMap(({ reachable }) => reachable.all.map(({ ip }) => ip))).toEqual(['10.1.0.1']);
+    const found = staleFlows(parseFlows(text), expectedAnswers(portMap), new Set());
     expect(found.map(({ sourcePort }) => sourcePort)).toEqual(what === 'one that does not serve' ? [5001] : []);
   });
   it('of a service without endpoints stay: its packets are refused', () => {

@@ -4,24 +4,24 @@
 import { describe, expect, it } from 'vitest';
 import { parseSave } from '../../../cni/iptables.ts';
 import type { Exec } from '../../../lib/exec.ts';
-import type { Programme } from '../../../proxy/backend.ts';
+import type { ServicePortMap } from '../../../proxy/backend.ts';
 import { IptablesBackend } from '../../../proxy/iptables/iptables.ts';
 import { endpointChain, isProxyChain, serviceChains } from '../../../proxy/iptables/names.ts';
 import { firstDamage, fullScript, ownerOf, partialScript, removalScript } from '../../../proxy/iptables/script.ts';
 import { probability, serviceRules } from '../../../proxy/iptables/service-rules.ts';
 import { jumps, type ProxyTables, proxyTables } from '../../../proxy/iptables/tables.ts';
 import type { RuleOptions } from '../../../proxy/options.ts';
-import { makeService, makeSlice, OPTIONS, programmeOf } from './cases.ts';
+import { makeService, makeSlice, OPTIONS, portMapOf } from './cases.ts';
 
 const WHOLE = { maxChains: Number.POSITIVE_INFINITY };
-const tablesOf = (programme: Programme, options: RuleOptions = OPTIONS): ProxyTables =>
+const tablesOf = (portMap: ServicePortMap, options: RuleOptions = OPTIONS): ProxyTables =>
   proxyTables(
-    [...programme.values()].map(({ port, reachable }) => serviceRules(port, reachable, options)),
+    [...portMap.values()].map(({ port, reachable }) => serviceRules(port, reachable, options)),
     options,
   );
 /** The rules of services, without those that are always there. */
-function rules(programme: Programme, options?: RuleOptions): string[] {
-  const { filter, nat } = tablesOf(programme, options);
+function rules(portMap: ServicePortMap, options?: RuleOptions): string[] {
+  const { filter, nat } = tablesOf(portMap, options);
   const always = /KUBE-(POSTROUTING|MARK-MASQ|FORWARD) |NOTE: this must be the last rule/;
   const lines = (table: string, chains: ProxyTables['nat']): string[] =>
     [...chains].flatMap(([name, each]) => each.map((rule) => `${table} ${name} ${rule}`));
@@ -69,7 +69,7 @@ function short(lines: readonly string[]): string[] {
 
 describe('rules', () => {
   it('a cluster address with two endpoints', () => {
-    expect(short(rules(programmeOf([makeService('web'), makeSlice('web', ['10.1.0.1', '10.1.0.2'])])))).toEqual([
+    expect(short(rules(portMapOf([makeService('web'), makeSlice('web', ['10.1.0.1', '10.1.0.2'])])))).toEqual([
       'nat KUBE-SERVICES -m comment --comment "ns/web:p80 cluster IP" -m tcp -p tcp -d 172.30.0.41 --dport 80 -j SVC1',
       'nat SVC1 -m comment --comment "ns/web:p80 cluster IP" -m tcp -p tcp -d 172.30.0.41 --dport 80 ! -s 10.0.0.0/8 -j KUBE-MARK-MASQ',
       'nat SVC1 -m comment --comment "ns/web:p80 -> 10.1.0.1:80" -m statistic --mode random --probability 0.5000000000 -j SEP2',
@@ -83,7 +83,7 @@ describe('rules', () => {
 
   it('no endpoints: refused', () => {
     expect(
-      rules(programmeOf([makeService('web', { type: 'NodePort', ports: [{ port: 80, nodePort: 30080 }] })])),
+      rules(portMapOf([makeService('web', { type: 'NodePort', ports: [{ port: 80, nodePort: 30080 }] })])),
     ).toEqual([
       'filter KUBE-EXTERNAL-SERVICES -m comment --comment "ns/web has no endpoints" -m addrtype --dst-type LOCAL -m tcp -p tcp --dport 30080 -j REJECT',
       'filter KUBE-SERVICES -m comment --comment "ns/web has no endpoints" -m tcp -p tcp -d 172.30.0.41 --dport 80 -j REJECT',
@@ -93,7 +93,7 @@ describe('rules', () => {
   const outside = (spec: object, more: object = {}) =>
     short(
       rules(
-        programmeOf([
+        portMapOf([
           makeService('web', { ports: [{ name: 'p80', port: 80, protocol: 'TCP', nodePort: 30080 }], ...spec }, more),
           makeSlice('web', ['10.1.0.1', ['10.1.0.2', { on: 'there' }]]),
         ]),
@@ -143,7 +143,7 @@ describe('rules', () => {
     const away = makeSlice('web', [['10.1.0.2', { on: 'there' }]]);
     const spec = { internalTrafficPolicy: 'Local', externalTrafficPolicy: 'Local', externalIPs: ['192.0.2.9'] };
     expect(
-      short(rules(programmeOf([makeService('web', spec), away]))).filter((line) => line.startsWith('filter')),
+      short(rules(portMapOf([makeService('web', spec), away]))).filter((line) => line.startsWith('filter')),
     ).toEqual([
       'filter KUBE-EXTERNAL-SERVICES -m comment --comment "ns/web:p80 has no local endpoints" -m tcp -p tcp -d 192.0.2.9 --dport 80 -j DROP',
       'filter KUBE-SERVICES -m comment --comment "ns/web:p80 has no local endpoints" -m tcp -p tcp -d 172.30.0.41 --dport 80 -j DROP',
@@ -152,7 +152,7 @@ describe('rules', () => {
 
   it('a client stays with its endpoint', () => {
     const spec = { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } } };
-    const found = rules(programmeOf([makeService('web', spec), makeSlice('web', ['10.1.0.1'])]));
+    const found = rules(portMapOf([makeService('web', spec), makeSlice('web', ['10.1.0.1'])]));
     const [chain] = /KUBE-SEP-\w+/.exec(found.join()) ?? [];
     expect(found.filter((line) => line.includes('recent'))).toEqual([
       `nat ${serviceChains({ name: 'ns/web:p80', protocol: 'tcp' }).cluster} -m comment --comment "ns/web:p80 -> 10.1.0.1:80" -m recent --name ${chain} --rcheck --seconds 60 --reap -j ${chain}`,
@@ -164,7 +164,7 @@ describe('rules', () => {
     ['--masquerade-all', { ...OPTIONS, masqueradeAll: true }, '--dport 80 -j KUBE-MARK-MASQ'],
     ['no --cluster-cidr', { ...OPTIONS, clusterCidr: undefined }, undefined],
   ])('%s', (_, options, expected) => {
-    const found = rules(programmeOf([makeService('web'), makeSlice('web', ['10.1.0.1'])]), options);
+    const found = rules(portMapOf([makeService('web'), makeSlice('web', ['10.1.0.1'])]), options);
     const line = found.find((each) => each.includes('cluster IP') && each.includes('KUBE-MARK-MASQ'));
     expect(line?.endsWith(expected ?? '')).toBe(expected === undefined ? undefined : true);
   });
@@ -189,9 +189,9 @@ describe('rules', () => {
 });
 
 describe('what is written', () => {
-  const one = tablesOf(programmeOf([makeService('a'), makeSlice('a', ['10.1.0.1'])]));
+  const one = tablesOf(portMapOf([makeService('a'), makeSlice('a', ['10.1.0.1'])]));
   const both = tablesOf(
-    programmeOf(
+    portMapOf(
       [makeService('a'), makeSlice('a', ['10.1.0.1'])],
       [makeService('b', { clusterIP: '172.30.0.42' }), makeSlice('b', ['10.1.0.2'])],
     ),
@@ -304,7 +304,7 @@ describe('what is written', () => {
 });
 
 describe('the backend', () => {
-  const programme = programmeOf([makeService('a'), makeSlice('a', ['10.1.0.1'])]);
+  const portMap = portMapOf([makeService('a'), makeSlice('a', ['10.1.0.1'])]);
   function play(fails = 0) {
     const scripts: string[] = [];
     let left = fails;
@@ -321,15 +321,15 @@ describe('the backend', () => {
   }
   it('writes all of it at first, then what differs', async () => {
     const { scripts, backend } = play();
-    const first = await backend.apply(programme, OPTIONS, true);
+    const first = await backend.apply(portMap, OPTIONS, true);
     expect(first.total).toEqual({ filter: 3, nat: 10 });
-    expect((await backend.apply(programme, OPTIONS, false)).written).toEqual({ filter: 0, nat: 0 });
+    expect((await backend.apply(portMap, OPTIONS, false)).written).toEqual({ filter: 0, nat: 0 });
     expect(scripts).toHaveLength(1);
   });
   it('writes all of it again after a failure', async () => {
     const { scripts, backend } = play(1);
-    await expect(backend.apply(programme, OPTIONS, true)).rejects.toThrow('xtables lock');
-    await backend.apply(programme, OPTIONS, false);
+    await expect(backend.apply(portMap, OPTIONS, true)).rejects.toThrow('xtables lock');
+    await backend.apply(portMap, OPTIONS, false);
     expect(scripts.map((script) => script.startsWith('*mangle'))).toEqual([true]);
   });
 });

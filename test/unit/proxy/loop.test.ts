@@ -20,8 +20,8 @@ function start() {
   const writes: string[] = [];
   const kernel = { failure: '', damage: '' };
   const backend: Backend = {
-    apply: async (programme, _options, full) => {
-      writes.push(`${full ? 'all' : 'changes'} of ${programme.size}`);
+    apply: async (portMap, _options, full) => {
+      writes.push(`${full ? 'all' : 'changes'} of ${portMap.size}`);
       if (kernel.failure !== '') throw new Error(kernel.failure);
       return { total: {}, written: {}, withoutLocal: { internal: 0, external: 0 } };
     },

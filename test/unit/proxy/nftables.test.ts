@@ -10,15 +10,15 @@ import {
   type NftTable,
   removalCommands,
 } from '../../../lib/nft-table.ts';
-import type { Programme } from '../../../proxy/backend.ts';
+import type { ServicePortMap } from '../../../proxy/backend.ts';
 import { TABLE } from '../../../proxy/nftables/names.ts';
 import { serviceObjects } from '../../../proxy/nftables/service-objects.ts';
 import { nftTable } from '../../../proxy/nftables/table.ts';
-import { makeService, makeSlice, OPTIONS, programmeOf } from './cases.ts';
+import { makeService, makeSlice, OPTIONS, portMapOf } from './cases.ts';
 
-const tableOf = (programme: Programme): NftTable =>
+const tableOf = (portMap: ServicePortMap): NftTable =>
   nftTable(
-    [...programme.values()].map(({ port, reachable }) => serviceObjects(port, reachable, OPTIONS)),
+    [...portMap.values()].map(({ port, reachable }) => serviceObjects(port, reachable, OPTIONS)),
     OPTIONS,
   );
 /** Hashes left out. */
@@ -30,13 +30,13 @@ const chains = (table: NftTable): string[] =>
     .filter(([name]) => name.includes('/'))
     .flatMap(([name, { rules }]) => rules.map((rule) => plain(`${name}: ${rule}`)));
 
-const web = programmeOf([makeService('web'), makeSlice('web', ['10.1.0.1', '10.1.0.2'])]);
+const web = portMapOf([makeService('web'), makeSlice('web', ['10.1.0.1', '10.1.0.2'])]);
 
 describe('objects', () => {
   it('the names that kube-proxy’s own tests have', () => {
     const service = makeService('svc1', {}, { metadata: { ...makeService('svc1').metadata, namespace: 'ns1' } });
-    const [name] = [...tableOf(programmeOf([service, makeSlice('svc1', ['10.180.0.1'])])).chains.keys()].filter(
-      (each) => each.includes('service-U'),
+    const [name] = [...tableOf(portMapOf([service, makeSlice('svc1', ['10.180.0.1'])])).chains.keys()].filter((each) =>
+      each.includes('service-U'),
     );
     expect(name).toBe('service-ULMVA6XW-ns1/svc1/tcp/p80');
   });
@@ -57,7 +57,7 @@ describe('objects', () => {
     ['no endpoints', {}, [], 'goto reject-chain'],
     ['none on this node', { internalTrafficPolicy: 'Local' }, [['10.1.0.1', { on: 'there' }]], 'drop'],
   ])('%s', (_, spec, endpoints, verdict) => {
-    const table = tableOf(programmeOf([makeService('web', spec), makeSlice('web', endpoints as [string, object][])]));
+    const table = tableOf(portMapOf([makeService('web', spec), makeSlice('web', endpoints as [string, object][])]));
     expect([elements(table, 'service-ips'), elements(table, 'no-endpoint-services')]).toEqual([
       [],
       [`172.30.0.41 . tcp . 80 : ${verdict}`],
@@ -70,7 +70,7 @@ describe('objects', () => {
       ports: [{ name: 'p80', port: 80, nodePort: 30080 }],
     };
     const service = makeService('web', spec, { status: { loadBalancer: { ingress: [{ ip: '1.2.3.4' }] } } });
-    const table = tableOf(programmeOf([service, makeSlice('web', ['10.1.0.1'])]));
+    const table = tableOf(portMapOf([service, makeSlice('web', ['10.1.0.1'])]));
     expect(elements(table, 'firewall-ips')).toEqual(['1.2.3.4 . tcp . 80 : goto firewall-ns/web/tcp/p80']);
     expect(elements(table, 'service-nodeports')).toEqual(['tcp . 30080 : goto external-ns/web/tcp/p80']);
     expect(chains(table).filter((line) => /^(external|firewall)/.test(line))).toEqual([
@@ -83,7 +83,7 @@ describe('objects', () => {
   });
   it('a client stays with its endpoint', () => {
     const spec = { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } } };
-    const table = tableOf(programmeOf([makeService('web', spec), makeSlice('web', ['10.1.0.1'])]));
+    const table = tableOf(portMapOf([makeService('web', spec), makeSlice('web', ['10.1.0.1'])]));
     const name = 'affinity-ns/web/tcp/p80__10.1.0.1/80';
     expect([...table.sets].filter(([each]) => plain(each) === name).map(([, { type }]) => type)).toEqual([
       'set: type ipv4_addr; flags dynamic,timeout; timeout 60s;',
@@ -110,7 +110,7 @@ describe('commands', () => {
     expect(leftBehind(table, tableOf(web))).toEqual({ chains: [], sets: [] });
   });
   it('one endpoint less: the list anew, then its chain', () => {
-    const less = tableOf(programmeOf([makeService('web'), makeSlice('web', ['10.1.0.1'])]));
+    const less = tableOf(portMapOf([makeService('web'), makeSlice('web', ['10.1.0.1'])]));
     const { chains: stale, sets } = leftBehind(table, less);
     const removal = removalCommands(TABLE, less, stale, sets);
     expect(removalCommands(TABLE, table, stale, sets)).toBe('');
@@ -133,7 +133,7 @@ describe('commands', () => {
   });
   it('the last endpoint less: from one map to the other', () => {
     const change = (form: NftForm) =>
-      changeCommands(TABLE, table, tableOf(programmeOf([makeService('web')])), form)
+      changeCommands(TABLE, table, tableOf(portMapOf([makeService('web')])), form)
         .commands.trim()
         .split('\n');
     const removed = 'delete element ip kube-proxy service-ips { 172.30.0.41 . tcp . 80 }';
@@ -151,7 +151,7 @@ describe('commands', () => {
         [makeService('other', { clusterIP: '172.30.0.42' }), makeSlice('other', ['10.1.0.9'])] as const,
         [makeService('web'), makeSlice('web', addresses)] as const,
       ].map(([service, slice]) => {
-        const [found] = [...programmeOf([service, slice]).values()];
+        const [found] = [...portMapOf([service, slice]).values()];
         if (found === undefined) throw new Error('no port');
         return serviceObjects(found.port, found.reachable, OPTIONS);
       });
