@@ -13,8 +13,8 @@ import type {
   Service,
   Stored,
 } from '../client/types.ts';
+import { logWatch } from '../client/watch-log.ts';
 import type { Clock } from '../lib/clock.ts';
-import { errorMessage } from '../lib/errors.ts';
 import type { ClusterRole } from './controllers/clusterrole-aggregation/aggregate.ts';
 import type { ResourceQuota } from './controllers/resourcequota/status.ts';
 import { TOKEN_TYPE } from './controllers/serviceaccount-token/secret.ts';
@@ -182,8 +182,7 @@ export class Informers {
       random: this.#random,
       transform: withoutManagedFields,
       ...options,
-      onFailure: (error, ms) => this.#log(`${what}: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
-      onRecovery: () => this.#log(`${what}: the API server answers again`),
+      ...logWatch(what, this.#log),
     });
   }
 

@@ -9,6 +9,7 @@ import { resourcePath } from '../client/paths.ts';
 import { Reflector } from '../client/reflector.ts';
 import type { Identified, StoreListener } from '../client/store.ts';
 import type { EndpointSlice, Pod, Service } from '../client/types.ts';
+import { logWatch } from '../client/watch-log.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
 import { poll, retryUntilAborted, steadyPauses } from '../lib/retry.ts';
@@ -92,8 +93,7 @@ class Cluster {
       path: resourcePath(apiVersion, kind),
       clock,
       transform,
-      onFailure: (error, ms) => log('info', `${kind}: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
-      onRecovery: () => log('info', `${kind}: the API server answers again`),
+      ...logWatch(kind, (line) => log('info', line)),
     });
     reflector.store.onChange(listener);
     this.#waiting++;
@@ -142,8 +142,7 @@ function sourceOf(options: DnsOptions, client: ApiClient, server: DnsServer): Co
     name,
     clock,
     onMissing: () => log('error', `there is no ConfigMap ${corefile.configMap} with a Corefile`),
-    onFailure: (error, ms) => log('info', `configmaps: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
-    onRecovery: () => log('info', 'configmaps: the API server answers again'),
+    ...logWatch('configmaps', (line) => log('info', line)),
   });
 }
 
@@ -195,7 +194,7 @@ class Loader {
     }
     if (signal.aborted) return;
     this.#follow();
-    log('info', 'the Corefile is at work');
+    log('info', 'the Corefile is loaded');
     this.#options.onReady?.();
   }
 
@@ -209,11 +208,11 @@ class Loader {
       await this.#server.apply(text);
     } catch (error) {
       this.#metrics.reloadFailed();
-      log('error', `plugin/reload: ${errorMessage(error)}: the old Corefile stays at work`);
+      log('error', `plugin/reload: ${errorMessage(error)}: the old Corefile stays in use`);
       return;
     }
     this.#follow();
-    log('info', 'plugin/reload: the new Corefile is at work');
+    log('info', 'plugin/reload: the new Corefile is loaded');
   }
 
   /** CoreDNS's start: what is not known is denied, so the cluster comes first, for a while. */

@@ -1,18 +1,19 @@
 // Network policies on one node, in one process: list-watches of pods, namespaces and policies, and the table in the kernel. An ordinary
 // client of an API server.
 
-import { once, setMaxListeners } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { setMaxListeners } from 'node:events';
+import type { Server } from 'node:http';
 import { ApiClient } from '../client/api.ts';
 import type { ClusterAccess } from '../client/kubeconfig.ts';
 import { resourcePath } from '../client/paths.ts';
 import { Reflector } from '../client/reflector.ts';
 import type { Identified } from '../client/store.ts';
 import type { Pod } from '../client/types.ts';
+import { logWatch } from '../client/watch-log.ts';
 import type { Clock } from '../lib/clock.ts';
-import { errorMessage, UserError } from '../lib/errors.ts';
+import { UserError } from '../lib/errors.ts';
 import { type Exec, exec } from '../lib/exec.ts';
-import { METRICS_CONTENT_TYPE } from '../lib/metrics.ts';
+import { closeServer, listen, respondMetrics } from '../lib/http-listen.ts';
 import { NftWriter } from '../lib/nft-writer.ts';
 import { RestClientMetrics } from '../lib/rest-client-metrics.ts';
 import type { Tracer } from '../lib/trace.ts';
@@ -59,8 +60,7 @@ export async function runNetpol(options: NetpolOptions): Promise<void> {
       client,
       path,
       clock,
-      onFailure: (error, ms) => log(`${what}: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
-      onRecovery: () => log(`${what}: the API server answers again`),
+      ...logWatch(what, log),
     });
   const pods = watch<Pod>('pods', resourcePath('v1', 'pods'));
   const namespaces = watch<Namespace>('namespaces', resourcePath('v1', 'namespaces'));
@@ -84,26 +84,15 @@ export async function runNetpol(options: NetpolOptions): Promise<void> {
     await Promise.race([synced, watching]);
     await Promise.all([watching, enforcer.run(signal)]);
   } finally {
-    server?.close();
-    server?.closeAllConnections();
+    if (server !== undefined) closeServer(server);
     client.close();
   }
 }
 
 /** Rejects where the address is taken. */
-async function serveMetrics(address: string, metrics: NetpolMetrics): Promise<Server> {
-  const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
-  const server = createServer((request, response) => {
-    if (request.url?.split('?')[0] !== '/metrics') {
-      response.writeHead(404).end();
-      return;
-    }
-    metrics.text().then(
-      (text) => response.writeHead(200, { 'content-type': METRICS_CONTENT_TYPE }).end(text),
-      (error: unknown) => response.writeHead(500).end(errorMessage(error)),
-    );
-  });
-  server.listen(Number(port), host);
-  await once(server, 'listening');
-  return server;
+function serveMetrics(address: string, metrics: NetpolMetrics): Promise<Server> {
+  return listen((request, response) => {
+    if (request.url?.split('?')[0] === '/metrics') respondMetrics(response, metrics.text());
+    else response.writeHead(404).end();
+  }, address);
 }

@@ -1,9 +1,10 @@
 // The HTTP servers of a proxy: /healthz and /livez, /metrics, and one for each service that has a health check node port, by which a
 // load balancer finds out whether this node has endpoints.
 
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { type EpochMs, elapsedMs } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
+import { closeServer } from '../lib/http-listen.ts';
 import { rfc3339Milli } from '../lib/rfc3339.ts';
 
 /** When rules were last written, and since when some wait to be; undefined: none do. */
@@ -33,15 +34,6 @@ export function serviceHealth(
   return { code: localEndpoints > 0 && healthy ? 200 : 503, body: `${JSON.stringify(body, undefined, '\t')}\n` };
 }
 
-/** Resolves when it listens; port 0 is any. Rejects when the address is taken. */
-export function listen(handler: RequestListener, host: string, port: number): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    const server = createServer(handler);
-    server.once('error', reject);
-    server.listen(port, host, () => resolve(server));
-  });
-}
-
 interface Checked {
   readonly port: number;
   localEndpoints: number;
@@ -62,8 +54,7 @@ export class ServiceHealth {
   update(services: ReadonlyMap<string, { readonly localReady: number; readonly healthCheckNodePort: number }>): void {
     for (const [key, { port, server }] of this.#servers) {
       if (services.get(key)?.healthCheckNodePort === port) continue;
-      server.close();
-      server.closeAllConnections();
+      closeServer(server);
       this.#servers.delete(key);
     }
     for (const [key, { localReady, healthCheckNodePort }] of services) {

@@ -2,6 +2,7 @@
 // of an API server.
 
 import { setMaxListeners } from 'node:events';
+import type { RequestListener, Server } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { ApiClient } from '../client/api.ts';
 import type { ClusterAccess } from '../client/kubeconfig.ts';
@@ -9,15 +10,16 @@ import { type Query, resourcePath } from '../client/paths.ts';
 import { Reflector } from '../client/reflector.ts';
 import type { Identified } from '../client/store.ts';
 import type { EndpointSlice, Node, Service } from '../client/types.ts';
+import { logWatch } from '../client/watch-log.ts';
 import { readFileIfExists } from '../lib/atomic.ts';
 import type { Clock } from '../lib/clock.ts';
-import { errorMessage } from '../lib/errors.ts';
 import { exec } from '../lib/exec.ts';
+import { closeServer, listen, respondMetrics } from '../lib/http-listen.ts';
 import { RestClientMetrics } from '../lib/rest-client-metrics.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { tracedExec } from '../lib/traced-exec.ts';
 import type { Backend } from './backend.ts';
-import { healthzBody, isHealthy, listen, ServiceHealth } from './health.ts';
+import { healthzBody, isHealthy, ServiceHealth } from './health.ts';
 import { IptablesBackend } from './iptables/iptables.ts';
 import { ProxyMetrics } from './metrics.ts';
 import type { RuleOptions } from './options.ts';
@@ -81,8 +83,7 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
       path,
       query,
       clock,
-      onFailure: (error, ms) => log(`${what}: ${errorMessage(error)}; again in ${(ms / 1000).toFixed(1)} s`),
-      onRecovery: () => log(`${what}: the API server answers again`),
+      ...logWatch(what, log),
     });
   const mine = { labelSelector: '!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name' };
   const services = watch<Service>('services', resourcePath('v1', 'services'), mine);
@@ -118,10 +119,7 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
     await Promise.all([watching, proxy.run(signal)]);
   } finally {
     health.close();
-    for (const server of servers) {
-      server.close();
-      server.closeAllConnections();
-    }
+    for (const server of servers) closeServer(server);
     client.close();
   }
 }
@@ -146,56 +144,47 @@ function chosenAddresses(ranges: readonly string[], localhost: boolean): readonl
   );
 }
 
-function split(address: string): { readonly host: string; readonly port: number } {
-  const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
-  return { host: host === '' ? '0.0.0.0' : host.replace(/^\[|\]$/g, ''), port: Number(port) };
-}
-
-async function serve(
-  { healthzAddress, metricsAddress, clock, mode }: ProxyOptions,
+/** /healthz and /livez, as load balancers and operators read them. */
+function healthHandler(
+  { clock }: ProxyOptions,
   proxy: ServiceProxy,
   metrics: ProxyMetrics,
   healthy: () => boolean,
-) {
+): RequestListener {
+  return (request, response) => {
+    const path = request.url?.split('?')[0];
+    if (path !== '/healthz' && path !== '/livez') {
+      response.writeHead(404).end();
+      return;
+    }
+    const name = path === '/healthz' ? 'healthz' : 'livez';
+    const eligible = name === 'healthz' ? proxy.nodeEligible : undefined;
+    const code = healthy() && eligible !== false ? 200 : 503;
+    metrics.probed(name, code);
+    response.writeHead(code, { 'content-type': 'application/json', 'x-content-type-options': 'nosniff' });
+    response.end(healthzBody(proxy.times, clock.now(), eligible));
+  };
+}
+
+function metricsHandler({ mode }: ProxyOptions, metrics: ProxyMetrics): RequestListener {
+  return (request, response) => {
+    const path = request.url?.split('?')[0];
+    if (path === '/proxyMode') response.end(mode);
+    else if (path === '/metrics') respondMetrics(response, metrics.text());
+    else response.writeHead(404).end();
+  };
+}
+
+async function serve(
+  options: ProxyOptions,
+  proxy: ServiceProxy,
+  metrics: ProxyMetrics,
+  healthy: () => boolean,
+): Promise<readonly Server[]> {
+  const { healthzAddress, metricsAddress } = options;
   const servers = [];
-  if (healthzAddress !== '') {
-    const { host, port } = split(healthzAddress);
-    const server = await listen(
-      (request, response) => {
-        const path = request.url?.split('?')[0];
-        if (path !== '/healthz' && path !== '/livez') {
-          response.writeHead(404).end();
-          return;
-        }
-        const name = path === '/healthz' ? 'healthz' : 'livez';
-        const eligible = name === 'healthz' ? proxy.nodeEligible : undefined;
-        const code = healthy() && eligible !== false ? 200 : 503;
-        metrics.probed(name, code);
-        response.writeHead(code, { 'content-type': 'application/json', 'x-content-type-options': 'nosniff' });
-        response.end(healthzBody(proxy.times, clock.now(), eligible));
-      },
-      host,
-      port,
-    );
-    servers.push(server);
-  }
-  if (metricsAddress !== '') {
-    const { host, port } = split(metricsAddress);
-    const server = await listen(
-      (request, response) => {
-        const path = request.url?.split('?')[0];
-        if (path === '/proxyMode') response.end(mode);
-        else if (path === '/metrics') {
-          metrics.text().then(
-            (text) => response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4' }).end(text),
-            (error: unknown) => response.writeHead(500).end(errorMessage(error)),
-          );
-        } else response.writeHead(404).end();
-      },
-      host,
-      port,
-    );
-    servers.push(server);
-  }
+  if (healthzAddress !== '')
+    servers.push(await listen(healthHandler(options, proxy, metrics, healthy), healthzAddress));
+  if (metricsAddress !== '') servers.push(await listen(metricsHandler(options, metrics), metricsAddress));
   return servers;
 }

@@ -189,7 +189,7 @@ export class ServiceProxy {
       metrics.flowsCleared(elapsedMs(begun, clock.monotonic()), stale.length);
       this.#udp = udp;
     } catch (error) {
-      this.#parts.log(`UDP flows of endpoints that are gone may go on: ${errorMessage(error)}`);
+      this.#parts.log(`failed to delete stale conntrack entries (UDP): ${errorMessage(error)}`);
     }
   }
 }

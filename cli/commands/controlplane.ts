@@ -219,7 +219,7 @@ export function controlplaneCommand(): Command {
         tracer: new Tracer(),
         clock: systemClock,
         log: (line) => log('info', line),
-        onReady: () => log('info', 'every cache is filled, the controllers work'),
+        onReady: () => log('info', 'caches are synced, scheduler and controllers are running'),
         signal: stopSignal(),
       });
     });

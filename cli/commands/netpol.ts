@@ -42,7 +42,7 @@ export function netpolCommand(): Command {
         tracer: new Tracer(),
         clock: systemClock,
         log: (line) => log('info', line),
-        onReady: () => log('info', 'every policy is programmed'),
+        onReady: () => log('info', 'the rules of all NetworkPolicies are synced'),
         signal: stopSignal(),
       });
     });

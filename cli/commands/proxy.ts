@@ -100,7 +100,7 @@ export function proxyCommand(): Command {
         tracer: new Tracer(),
         clock: systemClock,
         log: (line) => log('info', line),
-        onReady: () => log('info', 'every service is programmed'),
+        onReady: () => log('info', 'the rules of all Services are synced'),
         signal: stopSignal(),
       });
     });

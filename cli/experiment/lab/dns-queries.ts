@@ -29,8 +29,8 @@ const COREFILE = `.:53 {
     reload
 }
 `;
-/** What the server says then (dns/main.ts). */
-const RELOADED = 'the new Corefile is at work';
+/** What the server logs then (dns/main.ts). */
+const RELOADED = 'the new Corefile is loaded';
 const LOADED_MS = 20_000;
 const LOOK_MS = 100;
 

@@ -116,7 +116,7 @@ export class GarbageCollector implements Controller {
     const signal = this.#signal;
     if (signal === undefined) throw new Error('the garbage collector is not running');
     const discovery = await discover(client);
-    for (const failure of discovery.failures) log(`${this.name}: kinds not known of ${failure}`);
+    for (const failure of discovery.failures) log(`${this.name}: failed to discover the kinds of ${failure}`);
     const isNew = this.#kinds.update(discovery, signal);
     if (isNew) {
       const late = clock.after(SYNC_LIMIT_MS, () => this.#synced.resolve());

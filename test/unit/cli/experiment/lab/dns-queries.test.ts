@@ -17,7 +17,7 @@ test('a line of the log is a query; others are none', () => {
     answer: 'NXDOMAIN',
     durationMs: 0.25,
   });
-  expect(parseQuery('plugin/reload: the new Corefile is at work', '10.96.0.10')).toBeUndefined();
+  expect(parseQuery('plugin/reload: the new Corefile is loaded', '10.96.0.10')).toBeUndefined();
 });
 
 test('a query is a pod’s as soon as its address is known, also later; an address goes to the next pod', () => {
