@@ -3,7 +3,7 @@
 
 import { join } from 'node:path';
 import { createAdmission } from '../../agent/admission/admission.ts';
-import { createNodeWatch } from '../../agent/api/node-watch.ts';
+import { createNodeWatch, type NodeWatch } from '../../agent/api/node-watch.ts';
 import { createPodApi } from '../../agent/api/pod-api.ts';
 import { createApiPodSource } from '../../agent/api/pod-source.ts';
 import { NodePressureState } from '../../agent/eviction/pressure-state.ts';
@@ -118,6 +118,17 @@ export interface RunningAgent {
   readonly stop: () => void;
 }
 
+/** One process of the agent: what all its parts are made with. */
+interface AgentProcess {
+  readonly machine: SimMachine;
+  readonly options: SimAgentOptions;
+  readonly life: Life;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly settings: NodeSettings;
+  readonly random: () => number;
+}
+
 /** The agent's process begins. The caller ends it by `life.over`, then `stop`. */
 export function startSimAgent(machine: SimMachine, options: SimAgentOptions): RunningAgent {
   const { tracer, recorder } = options;
@@ -125,61 +136,28 @@ export function startSimAgent(machine: SimMachine, options: SimAgentOptions): Ru
   const clock = life.clock(machine.clock);
   const log = options.log(clock);
   const settings = { ...machine.disk.nodeSettings, ...options.settings };
-  const network = networkFor(machine, options, life, clock, log);
-  const connection = new SimCriClient(machine.runtime);
-  const runtime = machine.meant.witness(
-    createCriRuntime({
-      endpoint: 'simulated',
-      client: life.port(options.traceCalls === true ? tracedCri(connection, tracer) : connection),
-      clock,
-      tracer,
-      node: settings,
-      addressesOf: (sandbox) => network.addresses(sandbox),
-      onTrouble: (message) => log('info', message),
-    }),
-    (spec) => options.onStartAttempt?.(spec),
-  );
-  const client = life.port(machine.api);
   const random = (): number => machine.dice.next();
+  const agent: AgentProcess = { machine, options, life, clock, log, settings, random };
+  const network = networkFor(agent);
+  const connection = new SimCriClient(machine.runtime);
+  const runtime = runtimeFor(agent, connection, network);
+  const client = life.port(machine.api);
   const nodeChanged = new Signal();
   const podGone = new Signal<Pod>();
   const watch = createNodeWatch({
-    client,
-    nodeName: NODE_NAME,
-    clock,
-    random,
+    ...{ client, nodeName: NODE_NAME, clock, random },
     onChange: () => nodeChanged.emit(),
     onError: () => undefined,
   });
   const mirrors = new MirrorPods(NODE_NAME);
-  const apiPods = createApiPodSource({ client, nodeName: NODE_NAME, clock, random });
-  const probes = createPodProbes({
-    runtime,
-    recorder,
-    clock,
-    tracer,
-    hostIPs: () => HOST_IPS,
-    random,
-    runners: options.probeRunners,
-  });
+  const hostIPs = (): readonly string[] => HOST_IPS;
+  const probes = createPodProbes({ runtime, recorder, clock, tracer, hostIPs, random, runners: options.probeRunners });
   const inUse = new VolumesInUse();
   const objects = options.objects(life, clock);
-  const volumes = machine.volumes.forAgent({
-    inUse,
-    nodeName: NODE_NAME,
-    clock,
-    tracer,
-    log,
-    recorder,
-    objects,
-    ...(objects.followed === undefined ? {} : { followed: objects.followed }),
-    storage: life.port(machine.storage),
-    mounter: life.port(machine.kernel),
-    csi: csiFor(machine.csi, life),
-    random,
-  });
+  const volumes = volumesFor(agent, objects, inUse);
   const pressure = new NodePressureState();
   const shutdown = new NodeShutdownState();
+  const apiPods = createApiPodSource({ client, nodeName: NODE_NAME, clock, random });
   const pods = createPodsAgent({
     runtime: options.runtime?.(runtime) ?? runtime,
     cgroups: life.port(machine.cgroups),
@@ -197,44 +175,96 @@ export function startSimAgent(machine: SimMachine, options: SimAgentOptions): Ru
     sweep: async (isKept) => void (await sweepLogs(settings, isKept)),
     clock,
     tracer,
-    node: { name: NODE_NAME, hostIPs: () => HOST_IPS, allocatable: () => ALLOCATABLE },
-    config: {
-      ...options.pods,
-      admit: [
-        shutdown.admit,
-        pressure.admit,
-        ...createAdmission({
-          node: () => {
-            const node = watch.node();
-            const labels = node?.metadata.labels ?? {};
-            return { name: NODE_NAME, labels, taints: node?.spec?.taints ?? [], allocatable: ALLOCATABLE };
-          },
-          kernelVersion: '6.1.0',
-          allowedUnsafeSysctls: [],
-          appArmor: false,
-        }),
-      ],
-    },
+    node: { name: NODE_NAME, hostIPs, allocatable: () => ALLOCATABLE },
+    config: { ...options.pods, admit: [shutdown.admit, pressure.admit, ...admissionFor(watch)] },
     log,
   });
   watch.start();
   const node = (): Node | undefined => watch.node();
   const reconciler = new MirrorReconciler({ mirrors, pods, client, node, clock, tracer, log });
-  const images =
-    options.images === undefined
-      ? undefined
-      : createImageGc(options.images, { clock, log, recorder, runtime, nodeName: NODE_NAME });
+  podGone.subscribe(() => reconciler.reconcile());
+  nodeChanged.subscribe(() => reconciler.reconcile());
+  const stopped = new AbortController();
+  const { signal } = stopped;
+  runPressure(agent, { runtime, pods, pressure }, signal);
+  const listSandboxes = (): Promise<readonly SandboxId[]> => runtime.listSandboxIds();
+  const onError = (what: string, error: unknown): void => log('warn', `${what}: ${errorMessage(error)}`);
+  void collectPeriodically({ attachments: network, listSandboxes, clock, tracer, onError }, signal);
+  pods.start();
+  const nodeAgent = createNodeAgent({
+    ...{ client, recorder, clock, log, random, runtime, pods, pressure, shutdown, inUse },
+    watched: node,
+    ...(options.node === undefined ? {} : { changed: options.node }),
+    ...(options.nodeConfig === undefined ? {} : { config: options.nodeConfig }),
+  });
+  void nodeAgent.run(signal);
+  runShutdown(agent, pods, shutdown, signal);
+  const stop = (): void => {
+    stopped.abort(new Error('the agent stops'));
+    watch.stop();
+    pods.stop();
+    probes.close();
+    volumes.close();
+    runtime.close();
+    connection.close();
+  };
+  return { life, pods, probes, pressure, stop };
+}
+
+function runtimeFor(agent: AgentProcess, connection: SimCriClient, network: Attachments): CriRuntime {
+  const { machine, options, life, clock, log, settings } = agent;
+  const { tracer } = options;
+  const runtime = createCriRuntime({
+    endpoint: 'simulated',
+    client: life.port(options.traceCalls === true ? tracedCri(connection, tracer) : connection),
+    clock,
+    tracer,
+    node: settings,
+    addressesOf: (sandbox) => network.addresses(sandbox),
+    onTrouble: (message) => log('info', message),
+  });
+  return machine.meant.witness(runtime, (spec) => options.onStartAttempt?.(spec));
+}
+
+function volumesFor(agent: AgentProcess, objects: ReturnType<SimAgentOptions['objects']>, inUse: VolumesInUse) {
+  const { machine, options, life, clock, log, random } = agent;
+  const { tracer, recorder } = options;
+  return machine.volumes.forAgent({
+    ...{ inUse, nodeName: NODE_NAME, clock, tracer, log, recorder, objects, random },
+    ...(objects.followed === undefined ? {} : { followed: objects.followed }),
+    storage: life.port(machine.storage),
+    mounter: life.port(machine.kernel),
+    csi: csiFor(machine.csi, life),
+  });
+}
+
+function admissionFor(watch: NodeWatch) {
+  return createAdmission({
+    node: () => {
+      const node = watch.node();
+      const labels = node?.metadata.labels ?? {};
+      return { name: NODE_NAME, labels, taints: node?.spec?.taints ?? [], allocatable: ALLOCATABLE };
+    },
+    kernelVersion: '6.1.0',
+    allowedUnsafeSysctls: [],
+    appArmor: false,
+  });
+}
+
+interface PressureSubjects {
+  readonly runtime: CriRuntime;
+  readonly pods: PodsAgent;
+  readonly pressure: NodePressureState;
+}
+
+/** Eviction and, where the world has it, image garbage collection, until the signal aborts. */
+function runPressure(agent: AgentProcess, { runtime, pods, pressure }: PressureSubjects, signal: AbortSignal): void {
+  const { machine, options, clock, log, settings } = agent;
+  const common = { clock, log, recorder: options.recorder, runtime, nodeName: NODE_NAME };
+  const images = options.images === undefined ? undefined : createImageGc(options.images, common);
   const eviction = createEviction(
     {
-      images,
-      memory: machine.memory,
-      settings,
-      nodeName: NODE_NAME,
-      clock,
-      log,
-      recorder,
-      runtime,
-      pressure,
+      ...{ ...common, images, memory: machine.memory, settings, pressure },
       pods: {
         activePods: () => pods.activePods(),
         endPod: (uid, end) => {
@@ -246,55 +276,22 @@ export function startSimAgent(machine: SimMachine, options: SimAgentOptions): Ru
     },
     options.eviction,
   );
-  const stopped = new AbortController();
-  void eviction.run(stopped.signal);
-  void images?.run(stopped.signal);
-  const listSandboxes = (): Promise<readonly SandboxId[]> => runtime.listSandboxIds();
-  const onError = (what: string, error: unknown): void => log('warn', `${what}: ${errorMessage(error)}`);
-  void collectPeriodically({ attachments: network, listSandboxes, clock, tracer, onError }, stopped.signal);
-  podGone.subscribe(() => reconciler.reconcile());
-  nodeChanged.subscribe(() => reconciler.reconcile());
-  pods.start();
-  const nodeAgent = createNodeAgent({
-    client,
-    recorder,
-    clock,
-    log,
-    random,
-    runtime,
-    pods,
-    pressure,
-    shutdown,
-    inUse,
-    watched: node,
-    ...(options.node === undefined ? {} : { changed: options.node }),
-    ...(options.nodeConfig === undefined ? {} : { config: options.nodeConfig }),
-  });
-  void nodeAgent.run(stopped.signal);
-  if (options.shutdown !== undefined) {
-    const { groups, logind } = options.shutdown;
-    const parts = {
-      groups,
-      logind: life.port(logind),
-      pods,
-      recorder,
-      nodeName: NODE_NAME,
-      clock,
-      log,
-      state: shutdown,
-    };
-    void new NodeShutdown(parts).run(stopped.signal);
-  }
-  const stop = (): void => {
-    stopped.abort(new Error('the agent stops'));
-    watch.stop();
-    pods.stop();
-    probes.close();
-    volumes.close();
-    runtime.close();
-    connection.close();
-  };
-  return { life, pods, probes, pressure, stop };
+  void eviction.run(signal);
+  void images?.run(signal);
+}
+
+/** Graceful shutdown of the node, where the world has it, until the signal aborts. */
+function runShutdown(
+  { options, life, clock, log }: AgentProcess,
+  pods: PodsAgent,
+  state: NodeShutdownState,
+  signal: AbortSignal,
+): void {
+  if (options.shutdown === undefined) return;
+  const { groups, logind } = options.shutdown;
+  const { recorder } = options;
+  const parts = { groups, logind: life.port(logind), pods, recorder, nodeName: NODE_NAME, clock, log, state };
+  void new NodeShutdown(parts).run(signal);
 }
 
 function tracedCri(client: SimCriClient, tracer: Tracer): CriClient {
@@ -308,7 +305,7 @@ function tracedCri(client: SimCriClient, tracer: Tracer): CriClient {
 }
 
 /** The agent's part of CNI, put together as agent/network does. */
-function networkFor(machine: SimMachine, options: SimAgentOptions, life: Life, clock: Clock, log: Log): Attachments {
+function networkFor({ machine, options, life, clock, log }: AgentProcess): Attachments {
   const { root, pluginDir } = machine.disk;
   const plugins = life.port(machine.network);
   const cni = new CniRuntime({
