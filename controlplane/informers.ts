@@ -1,3 +1,6 @@
+// The list-watches of a control plane: one for each kind, shared by all controllers and the scheduler, started and stopped together. They read
+// only; who writes is a controller.
+
 import type { Namespace as CoreNamespace, ServiceAccount as CoreServiceAccount } from 'kubernetes-types/core/v1';
 import { type Query, resourcePath } from '../client/paths.ts';
 import { type ListWatcher, Reflector, type ReflectorOptions } from '../client/reflector.ts';

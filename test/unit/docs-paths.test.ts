@@ -1,6 +1,6 @@
 // The pages that say where things are name files and folders that exist.
 
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 
@@ -27,6 +27,24 @@ test.each(['docs/design.md', 'docs/glossary.md'])('every file that %s names exis
   const paths = namedPaths(readFileSync(page, 'utf8'));
   expect(paths.length).toBeGreaterThan(30);
   expect(paths.filter((path) => !existsSync(path))).toEqual([]);
+});
+
+test('the map names every folder of the tree, and every room in it', () => {
+  const folders = readdirSync('.', { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && ROOMS.test(`${entry.name}/`))
+    .map(({ name }) => name);
+  const rooms = folders
+    .filter((folder) => folder !== 'test')
+    .flatMap((folder) =>
+      readdirSync(folder, { withFileTypes: true })
+        .filter((entry) => entry.isDirectory() && entry.name !== 'gen')
+        .map(({ name }) => `${folder}/${name}`),
+    );
+  const map = readFileSync('docs/design.md', 'utf8');
+  const missing = [...folders.filter((folder) => folder !== 'test').map((folder) => `${folder}/`), ...rooms].filter(
+    (path) => !new RegExp(`\\b${path}(?![\\w-])`).test(map),
+  );
+  expect(missing).toEqual([]);
 });
 
 test('the glossary has a section for each room of the agent and each component', () => {
