@@ -2,11 +2,9 @@
 // and what it calls. Observes through watches, the agent's trace, the runtime and the kernel.
 
 import type { Socket } from 'node:dgram';
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { resourcePath } from '../../../client/paths.ts';
 import { sleepUnlessAborted } from '../../../lib/abort.ts';
-import { writeFileAtomic } from '../../../lib/atomic.ts';
 import {
   type Clock,
   type EpochMs,
@@ -22,25 +20,21 @@ import { repeat } from '../../../lib/retry.ts';
 import { rfc3339Milli } from '../../../lib/rfc3339.ts';
 import type { Span } from '../../../lib/trace.ts';
 import { type RunningLab, startLab } from '../../lab/lab.ts';
-import { labPaths } from '../../lab/paths.ts';
-import { readLabState } from '../../lab/state.ts';
-import { FaultProxy } from '../../tap/fault-proxy.ts';
 import { Recorder } from '../../tap/recorder.ts';
 import { RecordingReader } from '../../tap/recording.ts';
 import { TapSpans } from '../../timeline/tap-evidence.ts';
 import type { WorldSpec } from '../model.ts';
 import type { Observation } from '../observation.ts';
 import type { World, WorldStep } from '../world.ts';
-import { ApiFaultsOfLab } from './api-faults-of-lab.ts';
 import { labCannot } from './cannot.ts';
 import type { ContainerChange } from './container-lives.ts';
 import { ContainerWatch } from './containers.ts';
 import { DnsQueries, type LabQuery, linesFrom, logQueries, parseQuery } from './dns-queries.ts';
+import { closeInterposed, heal, type Interposed, interpose } from './interposed.ts';
 import { FOREIGN_CONFIGURATION, type LabAgent, parseAgent, programOf } from './lab-agent.ts';
-import { Link } from './link.ts';
 import { Kinds, type ObjectChange, WATCHED, watchObjects } from './objects.ts';
 import { newSampler, PodSamples } from './pod-samples.ts';
-import { checkRuntime, makeCniWrappers, needsOf, serviceAccountReady } from './prepare.ts';
+import { checkRuntime, needsOf, serviceAccountReady } from './prepare.ts';
 import { clearLeftRuns, labRootOf, makeRunDirectory, RUNS_DIRECTORY } from './run-directory.ts';
 import { listenSilently, silentServers } from './silent-servers.ts';
 import { deleteAndWait, LabSteps } from './steps.ts';
@@ -79,19 +73,6 @@ export function createLabWorld(options: LabWorldOptions): World {
   return new LabWorld(options, parseAgent(options.agent));
 }
 
-interface Between {
-  readonly directory: string;
-  readonly apiserver?: { readonly link: Link; readonly server: string };
-  readonly apiFaults?: ApiFaultsOfLab;
-  readonly runtime?: Link;
-  readonly proxy?: FaultProxy;
-  /** The socket that the agent calls; undefined for containerd's own. */
-  readonly runtimeSocket?: string;
-  readonly cniDirectory?: string;
-  readonly csiFaultFile?: string;
-  readonly staticPodDirectory?: string;
-}
-
 class LabWorld implements World {
   readonly kind = 'lab';
   readonly #options: LabWorldOptions;
@@ -101,7 +82,7 @@ class LabWorld implements World {
   readonly #over = new AbortController();
   #steps: readonly WorldStep[] = [];
   #directory: string | undefined;
-  #between: Between | undefined;
+  #interposed: Interposed | undefined;
   #lab: RunningLab | undefined;
   #containers: ContainerWatch | undefined;
   #performer: LabSteps | undefined;
@@ -172,20 +153,31 @@ class LabWorld implements World {
     const directory = await makeRunDirectory(parent);
     this.#directory = directory;
     const root = this.#options.root ?? labRootOf(directory);
-    const between = await this.#standBetween(directory, root);
-    this.#between = between;
+    const interposed = await interpose({
+      ...{ directory, root, needs: needsOf(this.#steps, this.#agent), clock: this.#clock, say: this.#options.say },
+      sink: (runtimeSocket) => (this.#agent.kind === 'foreign' ? this.#record(runtimeSocket) : undefined),
+      made: (now) => {
+        this.#interposed = now;
+      },
+    });
+    this.#interposed = interposed;
     signal.throwIfAborted();
-    this.#lab = await startLab(this.#labOptions(spec, root, between, signal));
+    this.#lab = await startLab(this.#labOptions(spec, root, interposed, signal));
     await this.#observe(this.#lab, spec);
   }
 
-  #labOptions(spec: WorldSpec, root: string, between: Between, signal: AbortSignal): Parameters<typeof startLab>[0] {
+  #labOptions(
+    spec: WorldSpec,
+    root: string,
+    interposed: Interposed,
+    signal: AbortSignal,
+  ): Parameters<typeof startLab>[0] {
     const foreign = this.#agent.kind === 'foreign';
-    const { cniDirectory, runtimeSocket, apiserver, csiFaultFile, staticPodDirectory } = between;
+    const { cniDirectory, runtimeSocket, apiserver, csiFaultFile, staticPodDirectory } = interposed;
     const endpoint = runtimeSocket === undefined ? {} : { containerRuntimeEndpoint: `unix://${runtimeSocket}` };
     const { pods, addresses } = spec.capacity ?? {};
     const places = {
-      certDir: join(between.directory, 'certificates'),
+      certDir: join(interposed.directory, 'certificates'),
       ...(cniDirectory === undefined ? {} : { cniBinDir: cniDirectory }),
     };
     const csiFlags = csiFaultFile === undefined ? true : ['--faults', csiFaultFile];
@@ -211,70 +203,6 @@ class LabWorld implements World {
       signal,
       clock: this.#clock,
     };
-  }
-
-  async #standBetween(directory: string, root: string): Promise<Between> {
-    const needs = needsOf(this.#steps, this.#agent);
-    await mkdir(root, { recursive: true, mode: 0o711 });
-    const paths = labPaths(root);
-    let between: Between = { directory };
-    const add = (more: Partial<Between>): void => {
-      between = { ...between, ...more };
-      // Closed even when the next of them fails.
-      this.#between = between;
-    };
-    let runtime = paths.containerd.socket;
-    if (needs.criFaults) {
-      const listen = join(directory, 'faults.sock');
-      const log = (line: string): void => this.#options.say(`fault: ${line}`);
-      const sink = this.#agent.kind === 'foreign' ? this.#record(paths.containerd.socket) : undefined;
-      const proxy = new FaultProxy({
-        listen,
-        to: runtime,
-        faults: { seed: 1, rules: [] },
-        log,
-        sink,
-        clock: this.#clock,
-      });
-      await proxy.listen();
-      add({ proxy });
-      runtime = listen;
-    }
-    if (needs.runtimeLink) {
-      const [listen, to] = [join(directory, 'runtime.sock'), runtime];
-      const link = new Link({ to: async () => ({ path: to }) });
-      await link.listenAt(listen);
-      add({ runtime: link });
-      runtime = listen;
-    }
-    if (runtime !== paths.containerd.socket) add({ runtimeSocket: runtime });
-    if (needs.apiserverLink) {
-      const log = (line: string): void => this.#options.say(`fault: ${line}`);
-      const faults = needs.apiFaults
-        ? new ApiFaultsOfLab(paths, join(directory, 'api.sock'), { clock: this.#clock, log })
-        : undefined;
-      if (faults !== undefined) add({ apiFaults: faults });
-      const link = new Link({
-        to: async () => {
-          if (faults !== undefined) return await faults.socket();
-          const state = await readLabState(paths);
-          return state === undefined ? undefined : { host: '127.0.0.1', port: state.apiserverPort };
-        },
-      });
-      add({ apiserver: { link, server: `https://127.0.0.1:${await link.listenOnPort()}` } });
-    }
-    if (needs.cniFaults) add({ cniDirectory: await makeCniWrappers(join(directory, 'cni'), paths.cni.binDir) });
-    if (needs.csiFaults) {
-      const file = join(directory, 'csi-faults.json');
-      await writeFileAtomic(file, '[]');
-      add({ csiFaultFile: file });
-    }
-    if (needs.staticPods) {
-      const staticPodDirectory = join(directory, 'static-pods');
-      await mkdir(staticPodDirectory);
-      add({ staticPodDirectory });
-    }
-    return between;
   }
 
   /** Every call that passes becomes a line of the recording and a span. */
@@ -333,7 +261,7 @@ class LabWorld implements World {
       const onSpan = (span: Span): void => this.#observeSpan(span);
       this.#run(followTrace(lab.paths.traceSocket, onSpan, this.#clock, this.#over.signal));
     } else this.#run(this.#every(FLUSH_MS, async () => this.#recorder?.flush()));
-    const between = this.#between;
+    const interposed = this.#interposed;
     this.#performer = new LabSteps({
       lab,
       kinds: new Kinds(lab.client, namespace),
@@ -341,12 +269,12 @@ class LabWorld implements World {
       containers,
       clock: this.#clock,
       signal,
-      links: { apiserver: between?.apiserver?.link, runtime: between?.runtime },
-      criFaults: between?.proxy,
-      apiFaults: between?.apiFaults,
-      cniDirectory: between?.cniDirectory,
-      csiFaultFile: between?.csiFaultFile,
-      staticPodDirectory: between?.staticPodDirectory,
+      links: { apiserver: interposed?.apiserver?.link, runtime: interposed?.runtime },
+      criFaults: interposed?.proxy,
+      apiFaults: interposed?.apiFaults,
+      cniDirectory: interposed?.cniDirectory,
+      csiFaultFile: interposed?.csiFaultFile,
+      staticPodDirectory: interposed?.staticPodDirectory,
       onFailure: (error) => this.#fail(error),
     });
   }
@@ -519,19 +447,11 @@ class LabWorld implements World {
     await Promise.all(this.#work);
     this.#containers?.close();
     for (const socket of this.#silent) socket.close();
-    const between = this.#between;
-    // The agent has to reach everything to end its pods.
-    between?.apiserver?.link.heal();
-    between?.runtime?.heal();
-    between?.proxy?.setFaults({ seed: 1, rules: [] });
-    await between?.apiFaults?.setFaults([]);
-    if (between?.cniDirectory !== undefined) await removeTree(join(between.cniDirectory, 'rules'));
+    const interposed = this.#interposed;
+    if (interposed !== undefined) await heal(interposed);
     if (this.#options.lab !== undefined) await this.#undo(this.#options.lab);
     const problems = (await this.#lab?.stop()) ?? [];
-    await between?.apiserver?.link.close();
-    await between?.apiFaults?.close();
-    await between?.runtime?.close();
-    await between?.proxy?.close();
+    if (interposed !== undefined) await closeInterposed(interposed);
     if (problems.length > 0) throw new UserError(`not everything could be cleaned: ${problems.join('; ')}`);
     if (this.#directory !== undefined) await removeTree(this.#directory);
   }
