@@ -21,9 +21,7 @@ import {
 } from '../lib/finish-connection.ts';
 import { breakOff, type HttpRequest } from '../lib/http-message.ts';
 import { admissionOf } from './admission/create.ts';
-import { WebhookClient } from './admission/webhooks/client.ts';
 import { isUnspecified, reachableAddress } from './advertised.ts';
-import { AggregationController } from './aggregation/controller.ts';
 import { AggregationProxy } from './aggregation/proxy.ts';
 import { auditIdOf } from './audit/audit.ts';
 import { openAudit } from './audit/open.ts';
@@ -32,17 +30,13 @@ import { ChainAuthorizer } from './auth/authorize.ts';
 import { BearerTokens } from './auth/bearer-tokens.ts';
 import { ClientCa } from './auth/client-ca.ts';
 import type { AuthOptions } from './auth/options.ts';
-import { startAggregation } from './auth/rbac/aggregate.ts';
 import { followPolicy } from './auth/rbac/follow.ts';
 import { RbacPolicy } from './auth/rbac/policy.ts';
 import { StaticTokens } from './auth/static-tokens.ts';
 import { ServiceAccountTokens } from './auth/tokens.ts';
-import { bootstrap } from './bootstrap.ts';
-import { DefinitionController } from './crd/controller.ts';
 import { badRequest, tooLarge } from './errors.ts';
 import { dump } from './flowcontrol/dump.ts';
 import { FlowControl } from './flowcontrol/flow-control.ts';
-import { followFlowConfig } from './flowcontrol/follow.ts';
 import { FlowMetrics } from './flowcontrol/metrics.ts';
 import { OverloadError } from './flowcontrol/overload.ts';
 import { Widths } from './flowcontrol/widths.ts';
@@ -68,22 +62,17 @@ import { openStore } from './open-store.ts';
 import type { ApiServerOptions, Http2ServingOptions, RunningApiServer } from './options.ts';
 import { ensurePki } from './pki/ensure.ts';
 import type { Pki } from './pki/types.ts';
-import { kindSource, PolicyStatusController } from './policy-status.ts';
 import type { KindParts } from './ports.ts';
+import { runPostStartHooks } from './post-start-hooks.ts';
 import { BackendProxy } from './proxy/backend.ts';
 import { KubeletClient } from './proxy/kubelet.ts';
 import { KubeletProxy } from './proxy/proxy.ts';
 import { Proxies, type RequestProxy } from './proxy/types.ts';
-import { startEventCleanup } from './registry/event-ttl.ts';
 import { Registry } from './registry/registry.ts';
-import { ServiceCidrController } from './service-cidrs.ts';
-import { ServiceEndpoints } from './service-endpoints.ts';
 import { type ObjectStore, StoreFullError } from './storage/object-store.ts';
 
 const EMPTY = Buffer.alloc(0);
 const DEFAULT_HTTP2: Http2ServingOptions = { isDisabled: false, maxStreams: 100, goawayChance: 0 };
-/** How long a conversion webhook may take, as upstream. Seconds. */
-const CONVERSION_S = 30;
 /** A response that a kubelet sends ends after this long, as the kubelet's own connections do. ms. */
 const LONG_RUNNING_MS = 4 * 3_600_000;
 
@@ -106,19 +95,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
   const [firstCidr = DEFAULT_SERVICE_CIDR] = serviceCidrs;
   const serviceFamilies = familiesOf(serviceCidrs);
   const publicAddress = reachableAddress(options, firstCidr, serviceFamilies[0] ?? 'IPv4');
-  const pki = await ensurePki(options.pkiDir, {
-    hosts: [
-      ...(isUnspecified(address) ? [] : [address]),
-      ...(options.advertiseAddress === undefined ? [] : [options.advertiseAddress]),
-      firstServiceAddress(firstCidr),
-      ...options.hosts,
-    ],
-    nodeName: options.nodeName ?? hostname().toLowerCase(),
-    now: clock.now(),
-  });
-  const { clientCaFile = pki.ca.certPath } = options.auth ?? {};
-  const always = clientCaFile === pki.ca.certPath ? undefined : pki.ca.cert;
-  const clientCa = new ClientCa({ path: clientCaFile, always, clock, log });
+  const pki = await pkiOf(options, firstCidr);
+  const clientCa = clientCaOf(options, pki, log);
   const metrics = new Metrics();
   const { store, snapshots } = await openStore(options, { kinds: kinds.kinds.all, clock, tracer, log, metrics });
   try {
@@ -147,36 +125,29 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const reviews = { tokens, bearers, lookup, authorizer, now: () => clock.now() };
     const resources = new ResourceHandler(registry, reviews, converter);
     const authenticator = new Authenticator(bearers, clientCa, (seconds) => metrics.certificate(seconds));
-    const guard = new ConnectionGuard({
-      limits: () => options.connections?.limits ?? apiServerLimits(openFilesLimit()),
-      ...(options.connections?.timeouts === undefined ? {} : { timeouts: options.connections.timeouts }),
-      clock,
-      log,
-    });
+    const guard = guardOf(options, log);
     const onAuthenticated = (socket: Duplex): void => guard.authenticated(socket);
     const { discovery } = kinds;
-    const snapshot = snapshots === undefined ? {} : { snapshot: () => snapshots.file() };
     const state = { complete: false, closing: false };
     const aggregation = new AggregationProxy(registry, pki.frontProxy.client);
     const parts = {
-      aggregation,
-      ...snapshot,
-      metrics,
-      audit,
-      gate: flow === undefined ? new InFlight(limits) : new FlowGate(flow, widths),
-      widths,
-      ...(flow === undefined
-        ? {}
-        : { flowDump: (path: string, query: URLSearchParams) => dump(path, query, flow.levels) }),
+      ...{
+        aggregation,
+        metrics,
+        audit,
+        widths,
+        registry,
+        resources,
+        converter,
+        authenticator,
+        tokens,
+        discovery,
+        proxy,
+      },
+      ...(snapshots === undefined ? {} : { snapshot: () => snapshots.file() }),
+      ...gateOf(limits, flow, widths),
       requestTimeoutMs: limits.requestTimeoutMs,
       health: healthChecks(store, state),
-      registry,
-      resources,
-      converter,
-      authenticator,
-      tokens,
-      discovery,
-      proxy,
       log,
       onAuthenticated,
     };
@@ -190,46 +161,17 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     });
     clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
     const port = await listen(app, address, options.port);
-    const advertised = { address: publicAddress, port };
-    await bootstrap(registry, { advertised, pki, serviceCidrs, log });
-    const endpoints = new ServiceEndpoints({ registry, advertised, leases: store.masterLeases, clock, log });
-    await endpoints.start();
-    const addresses = new ServiceCidrController(registry, clock, log);
-    await addresses.start();
-    const stopFlow = flow === undefined ? () => undefined : followFlowConfig({ registry, flow, clock, log });
-    const stopAggregation = await startAggregation(registry, log);
-    const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
-    const apiServices = new AggregationController(registry, aggregation, log);
-    await apiServices.start();
-    const hooks = new WebhookClient(clock);
-    const definitions = new DefinitionController(registry, log, {
-      clock,
-      call: (clientConfig, review) => hooks.call({ clientConfig, timeoutSeconds: CONVERSION_S }, review, lookup),
-      observe: (figures) => metrics.conversion(figures),
+    const stopHooks = await runPostStartHooks({
+      ...{ registry, store, pki, metrics, flow, aggregation, serviceCidrs, clock, log },
+      advertised: { address: publicAddress, port },
     });
-    definitions.start();
-    const policies = new PolicyStatusController(
-      registry,
-      kindSource(() => registry.rows.all),
-      log,
-    );
-    policies.start();
     state.complete = true;
     snapshots?.start();
-    const host = options.advertiseHost ?? (isUnspecified(address) ? '127.0.0.1' : address);
     let closing: Promise<void> | undefined;
     const close = async (): Promise<void> => {
       state.closing = true;
-      await endpoints.stop();
-      stopCleanup();
-      stopFlow();
-      flow?.stop();
-      stopAggregation();
+      await stopHooks();
       clientCa.stop();
-      definitions.stop();
-      policies.stop();
-      addresses.stop();
-      apiServices.stop();
       nodeMetrics?.stop();
       handler.close();
       proxy.close();
@@ -241,7 +183,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       store.close();
     };
     return {
-      url: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+      url: urlOf(options, port),
       port,
       pki,
       close: () => {
@@ -255,6 +197,51 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     if (error instanceof StoreFullError) throw new UserError(error.message);
     throw error;
   }
+}
+
+/** The certificates of the server, for every name by which it is reached. */
+function pkiOf(options: ApiServerOptions, serviceCidr: string): Promise<Pki> {
+  const { address, advertiseAddress, hosts, nodeName = hostname().toLowerCase(), clock } = options;
+  return ensurePki(options.pkiDir, {
+    hosts: [
+      ...(isUnspecified(address) ? [] : [address]),
+      ...(advertiseAddress === undefined ? [] : [advertiseAddress]),
+      firstServiceAddress(serviceCidr),
+      ...hosts,
+    ],
+    nodeName,
+    now: clock.now(),
+  });
+}
+
+/** The lab's own CA counts beside that of --client-ca-file. */
+function clientCaOf({ auth = {}, clock }: ApiServerOptions, { ca }: Pki, log: (message: string) => void): ClientCa {
+  const { clientCaFile = ca.certPath } = auth;
+  const always = clientCaFile === ca.certPath ? undefined : ca.cert;
+  return new ClientCa({ path: clientCaFile, always, clock, log });
+}
+
+function guardOf({ connections, clock }: ApiServerOptions, log: (message: string) => void): ConnectionGuard {
+  return new ConnectionGuard({
+    limits: () => connections?.limits ?? apiServerLimits(openFilesLimit()),
+    ...(connections?.timeouts === undefined ? {} : { timeouts: connections.timeouts }),
+    clock,
+    log,
+  });
+}
+
+function urlOf({ address, advertiseHost }: ApiServerOptions, port: number): string {
+  const host = advertiseHost ?? (isUnspecified(address) ? '127.0.0.1' : address);
+  return `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** Which requests may go on: by priority and fairness, or by plain maxima of requests in flight. */
+function gateOf(limits: RequestLimits, flow: FlowControl | undefined, widths: Widths) {
+  if (flow === undefined) return { gate: new InFlight(limits) };
+  return {
+    gate: new FlowGate(flow, widths),
+    flowDump: (path: string, query: URLSearchParams) => dump(path, query, flow.levels),
+  };
 }
 
 /** Undefined without --enable-priority-and-fairness. */
