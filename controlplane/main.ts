@@ -61,75 +61,18 @@ export interface ControlPlaneOptions {
  * throws when a lease is lost: the process ends, as kube-controller-manager's does, and what starts it again is a new candidate.
  */
 export async function runControlPlane(options: ControlPlaneOptions): Promise<void> {
-  const { clock, tracer, log, random = Math.random } = options;
-  const connect =
-    options.connect ?? ((access, userAgent): ControlPlaneClient => new ApiClient(access, { tracer, clock, userAgent }));
+  const { clock, log, random = Math.random } = options;
   const lost = new AbortController();
   const signal = AbortSignal.any([options.signal, lost.signal]);
   // Every list-watch and queue adds a listener.
   setMaxListeners(0, signal);
-  const closers: (() => void)[] = [];
-  const clientOf = (access: ClusterAccess, userAgent: string): ControlPlaneClient => {
-    const client = connect(access, userAgent);
-    closers.push(() => client.close());
-    return client;
-  };
-  const contextOf = (client: ControlPlaneClient, component: string): ControllerContext => {
-    const recorder = new Recorder({
-      client,
-      clock,
-      tracer,
-      component,
-      delayMs: EVENT_DELAY_MS,
-      random,
-      onDropped: (what, error) => log(`event not recorded: ${what}: ${errorMessage(error)}`),
-    });
-    closers.unshift(() => recorder.close());
-    return { client, clock, recorder, log };
-  };
-
-  const managerClient = clientOf(options.controllerManager, 'nodelet-controller-manager');
-  const informers = new Informers(managerClient, clock, log, random);
-  const parts: Part[] = [];
-  if (options.scheduler !== undefined) {
-    const client = clientOf(options.scheduler, 'nodelet-scheduler');
-    // Each profile's events are its own scheduler's.
-    const contexts = new Map<string, ControllerContext>();
-    const contextFor = (profile: string): ControllerContext => {
-      const context = contexts.get(profile) ?? contextOf(client, profile);
-      contexts.set(profile, context);
-      return context;
-    };
-    const context = contextFor(DEFAULT_SCHEDULER);
-    const scheduler = new Scheduler(context, informers, {
-      ...(options.schedulerSettings === undefined ? {} : { settings: options.schedulerSettings }),
-      random,
-      recorderOf: (profile) => contextFor(profile).recorder,
-    });
-    parts.push({ lease: 'kube-scheduler', context, client, run: (until) => scheduler.run(until) });
-  }
-  const settings = {
-    ...options.controllerSettings,
-    rootCa: options.rootCa ?? options.controllerManager.ca,
-    ...(options.signing === undefined ? {} : { signing: options.signing }),
-  };
-  const controllers = chooseControllers(options.controllers ?? ['*']).flatMap(
-    ({ component, make }) => make(contextOf(managerClient, component), informers, settings) ?? [],
-  );
-  // Where another controller manager has the controllers, it has their lease too.
-  const lease = controllers.length > 0 ? 'kube-controller-manager' : 'nodelet-csi-sidecars';
-  if (options.csiDrivers !== undefined && options.csiDrivers.length > 0) {
-    const { csiControllers } = await import('./csi/csi-controllers.ts');
-    const csi = csiControllers(options.csiDrivers, tracer, (name) => contextOf(managerClient, name), informers);
-    closers.push(csi.close);
-    controllers.push(...csi.controllers);
-  }
-  if (controllers.length > 0) {
-    const context = contextOf(managerClient, 'kube-controller-manager');
-    const run = (until: AbortSignal): Promise<unknown> =>
-      Promise.all(controllers.map((controller) => runController(controller, log, until)));
-    parts.push({ lease, context, client: managerClient, run });
-  }
+  const connections = new Connections(options);
+  const client = connections.client(options.controllerManager, 'nodelet-controller-manager');
+  const informers = new Informers(client, clock, log, random);
+  const parts = [
+    ...schedulerPart(options, connections, informers),
+    ...(await controllersPart(options, connections, client, informers)),
+  ];
   try {
     const running = informers.run(signal);
     // A controller with half the objects would decide wrongly: all wait for synced caches.
@@ -139,8 +82,100 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     await Promise.all([running, ...work.map((each) => each.catch((error: unknown) => lost.abort(error)))]);
     if (lost.signal.aborted) throw lost.signal.reason;
   } finally {
-    for (const close of closers) close();
+    connections.close();
   }
+}
+
+/** The clients and event recorders of the process, to be closed together: recorders first, since they send what they have. */
+class Connections {
+  readonly #options: ControlPlaneOptions;
+  readonly #closers: (() => void)[] = [];
+
+  constructor(options: ControlPlaneOptions) {
+    this.#options = options;
+  }
+
+  client(access: ClusterAccess, userAgent: string): ControlPlaneClient {
+    const { tracer, clock, connect } = this.#options;
+    const client = connect?.(access, userAgent) ?? new ApiClient(access, { tracer, clock, userAgent });
+    this.#closers.push(() => client.close());
+    return client;
+  }
+
+  /** `component`: the source of its events. */
+  context(client: ControlPlaneClient, component: string): ControllerContext {
+    const { tracer, clock, log, random = Math.random } = this.#options;
+    const recorder = new Recorder({
+      ...{ client, clock, tracer, component, random },
+      delayMs: EVENT_DELAY_MS,
+      onDropped: (what, error) => log(`event not recorded: ${what}: ${errorMessage(error)}`),
+    });
+    this.#closers.unshift(() => recorder.close());
+    return { client, clock, recorder, log };
+  }
+
+  onClose(closer: () => void): void {
+    this.#closers.push(closer);
+  }
+
+  close(): void {
+    for (const close of this.#closers) close();
+  }
+}
+
+/** None without an identity for it. */
+function schedulerPart(
+  { scheduler: access, schedulerSettings, random = Math.random }: ControlPlaneOptions,
+  connections: Connections,
+  informers: Informers,
+): readonly Part[] {
+  if (access === undefined) return [];
+  const client = connections.client(access, 'nodelet-scheduler');
+  // Each profile's events are its own scheduler's.
+  const contexts = new Map<string, ControllerContext>();
+  const contextFor = (profile: string): ControllerContext => {
+    const context = contexts.get(profile) ?? connections.context(client, profile);
+    contexts.set(profile, context);
+    return context;
+  };
+  const context = contextFor(DEFAULT_SCHEDULER);
+  const scheduler = new Scheduler(context, informers, {
+    ...(schedulerSettings === undefined ? {} : { settings: schedulerSettings }),
+    random,
+    recorderOf: (profile) => contextFor(profile).recorder,
+  });
+  return [{ lease: 'kube-scheduler', context, client, run: (until) => scheduler.run(until) }];
+}
+
+/** The chosen controllers and those of CSI drivers; none where there are neither. */
+async function controllersPart(
+  options: ControlPlaneOptions,
+  connections: Connections,
+  client: ControlPlaneClient,
+  informers: Informers,
+): Promise<readonly Part[]> {
+  const { controllerSettings, rootCa, controllerManager, signing, csiDrivers = [], tracer, log } = options;
+  const settings = {
+    ...controllerSettings,
+    rootCa: rootCa ?? controllerManager.ca,
+    ...(signing === undefined ? {} : { signing }),
+  };
+  const controllers = chooseControllers(options.controllers ?? ['*']).flatMap(
+    ({ component, make }) => make(connections.context(client, component), informers, settings) ?? [],
+  );
+  // Where another controller manager has the controllers, it has their lease too.
+  const lease = controllers.length > 0 ? 'kube-controller-manager' : 'nodelet-csi-sidecars';
+  if (csiDrivers.length > 0) {
+    const { csiControllers } = await import('./csi/csi-controllers.ts');
+    const csi = csiControllers(csiDrivers, tracer, (name) => connections.context(client, name), informers);
+    connections.onClose(csi.close);
+    controllers.push(...csi.controllers);
+  }
+  if (controllers.length === 0) return [];
+  const context = connections.context(client, 'kube-controller-manager');
+  const run = (until: AbortSignal): Promise<unknown> =>
+    Promise.all(controllers.map((controller) => runController(controller, log, until)));
+  return [{ lease, context, client, run }];
 }
 
 /** What one lease is for. */
