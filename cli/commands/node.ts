@@ -1,11 +1,11 @@
-// `nodelet node`: orders to the nodes of a lab that runs with several of them.
+// `nodelet node`: controls the nodes of a lab that runs with several of them.
 
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { Command } from 'commander';
 import { UserError } from '../../lib/errors.ts';
-import { type NodeOrder, sendOrder } from '../lab/node/control.ts';
-import type { NodeView } from '../lab/node/orders.ts';
+import type { NodeView } from '../lab/node/actions.ts';
+import { type NodeAction, sendControlRequest } from '../lab/node/control.ts';
 import { DEFAULT_ROOT } from '../lab/paths.ts';
 import { labAt } from '../lab/take-root.ts';
 
@@ -13,7 +13,7 @@ interface Flags {
   readonly root: string;
 }
 
-const ORDERS: readonly (readonly [NodeOrder, string])[] = [
+const ACTIONS: readonly (readonly [NodeAction, string])[] = [
   ['stop', 'shut it down in order: agent, pods, containerd; its disk stays'],
   ['kill', 'pull its plug: everything of it ends at once; its disk stays'],
   ['start', 'start it again after stop or kill'],
@@ -39,14 +39,19 @@ export function nodeTable(nodes: readonly NodeView[]): string {
   return rows.map((row) => line(row).trimEnd()).join('\n');
 }
 
-async function order(flags: Flags, method: 'GET' | 'POST', path: string, body?: Record<string, string>): Promise<void> {
+async function request(
+  flags: Flags,
+  method: 'GET' | 'POST',
+  path: string,
+  body?: Record<string, string>,
+): Promise<void> {
   const { controlSocket } = await labAt(flags.root);
-  process.stdout.write(`${nodeTable(await sendOrder(controlSocket, method, path, body))}\n`);
+  process.stdout.write(`${nodeTable(await sendControlRequest(controlSocket, method, path, body))}\n`);
 }
 
 async function nodeNamed(flags: Flags, name: string): Promise<NodeView> {
   const { controlSocket } = await labAt(flags.root);
-  const found = (await sendOrder(controlSocket, 'GET', '/nodes')).find((node) => node.name === name);
+  const found = (await sendControlRequest(controlSocket, 'GET', '/nodes')).find((node) => node.name === name);
   if (found === undefined) throw new UserError(`the lab has no node ${name}`);
   if (found.condition === 'stopped' || found.condition === 'killed')
     throw new UserError(`${name} is ${found.condition}`);
@@ -74,13 +79,13 @@ export function nodeCommand(): Command {
     .enablePositionalOptions()
     .description('list, add, stop, kill, cut off the nodes of a lab with several of them');
   rooted(node.command('list').description('the nodes, and what condition they are in')).action((flags: Flags) =>
-    order(flags, 'GET', '/nodes'),
+    request(flags, 'GET', '/nodes'),
   );
   rooted(node.command('add').description('one more node; returns when it is Ready'))
     .argument('[name]', 'its name (default: node- and its number)')
     .option('--zone <zone>', 'its zone (default: the lab’s zones in turn)')
     .action((name: string | undefined, flags: Flags & { readonly zone?: string }) =>
-      order(flags, 'POST', '/nodes', {
+      request(flags, 'POST', '/nodes', {
         ...(name === undefined ? {} : { name }),
         ...(flags.zone === undefined ? {} : { zone: flags.zone }),
       }),
@@ -92,10 +97,10 @@ export function nodeCommand(): Command {
     .action(async (name: string, command: readonly string[], flags: Flags) => {
       process.exitCode = await execOn(await nodeNamed(flags, name), command);
     });
-  for (const [word, about] of ORDERS) {
+  for (const [word, about] of ACTIONS) {
     rooted(node.command(word).description(about))
       .argument('<name>', 'the node')
-      .action((name: string, flags: Flags) => order(flags, 'POST', `/nodes/${encodeURIComponent(name)}/${word}`));
+      .action((name: string, flags: Flags) => request(flags, 'POST', `/nodes/${encodeURIComponent(name)}/${word}`));
   }
   return node;
 }

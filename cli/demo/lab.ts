@@ -1,6 +1,6 @@
 // The lab as the demo needs it. Types only.
 
-import type { NodeOrders } from '../lab/node/orders.ts';
+import type { NodeActions } from '../lab/node/actions.ts';
 import type { LabPaths } from '../lab/paths.ts';
 import type { LabState } from '../lab/state.ts';
 import type { Checks } from './checks.ts';
@@ -9,7 +9,7 @@ export interface DemoLab {
   readonly paths: LabPaths;
   readonly state: Pick<LabState, 'runtime'>;
   /** Of a lab with several nodes. */
-  readonly nodes?: NodeOrders | undefined;
+  readonly nodes?: NodeActions | undefined;
   /** Returns what could not be cleaned. */
   stop(): Promise<readonly string[]>;
 }

@@ -28,8 +28,8 @@ import { loadBalancerRange } from './load-balancers.ts';
 import { writeMachineFiles } from './machine-files.ts';
 import { type MirrorPlan, writeMirrors } from './mirrors.ts';
 import { netpolObjects } from './netpol.ts';
+import type { NodeActions } from './node/actions.ts';
 import { LabWithNodes } from './node/lab-nodes.ts';
-import type { NodeOrders } from './node/orders.ts';
 import { planRange } from './node/plan.ts';
 import type { LabOptions, RunningLab } from './options.ts';
 import type { LabPaths, LabProcess } from './paths.ts';
@@ -132,8 +132,8 @@ class Lab implements RunningLab {
     return this.#client;
   }
 
-  get nodes(): NodeOrders | undefined {
-    return this.#nodes?.orders;
+  get nodes(): NodeActions | undefined {
+    return this.#nodes?.actions;
   }
 
   pid(name: LabProcess): number | undefined {
@@ -189,7 +189,7 @@ class Lab implements RunningLab {
       client: this.client,
       clock: this.#clock,
       say: this.#say,
-      nodes: () => (this.#nodes === undefined ? [machine] : runningNodes(this.#nodes.orders)),
+      nodes: () => (this.#nodes === undefined ? [machine] : runningNodes(this.#nodes.actions)),
       // Of a lab with one node CNI makes it for the first pod.
       prepare: async () => {
         if (state.nodes === undefined) await makeBridge(bridge, state.subnet);
@@ -399,7 +399,7 @@ class Lab implements RunningLab {
     // The caller of the start gets its error; here only its end matters.
     await this.#importing.catch(() => undefined);
     await this.#announcing;
-    await this.#nodes?.refuseOrders();
+    await this.#nodes?.refuseRequests();
     if (this.#client !== undefined && !keep) {
       // Controllers would make the pods again.
       await this.#launcher.stop('controlplane');
@@ -417,8 +417,8 @@ class Lab implements RunningLab {
   }
 }
 
-function runningNodes(orders: NodeOrders): readonly AnnouncingNode[] {
-  return orders
+function runningNodes(actions: NodeActions): readonly AnnouncingNode[] {
+  return actions
     .list()
     .filter(({ condition }) => condition === 'running')
     .map(({ name, netns }) => ({ name, netns, device: 'eth0' }));

@@ -4,7 +4,7 @@ import type { ApiClient } from '../../client/api.ts';
 import type { BackoffPolicy } from '../../lib/backoff.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { LabPurpose } from './marker.ts';
-import type { NodeOrders } from './node/orders.ts';
+import type { NodeActions } from './node/actions.ts';
 import type { LabPart, LabPaths, LabProcess } from './paths.ts';
 import type { Program } from './programs.ts';
 import type { LabState } from './state.ts';
@@ -93,8 +93,8 @@ export interface RunningLab {
   readonly state: LabState;
   /** The admin's client, for the caller. */
   readonly client: ApiClient;
-  /** Orders to the nodes of a lab with several; undefined in a lab with one. */
-  readonly nodes?: NodeOrders | undefined;
+  /** What can be done to the nodes of a lab with several; undefined in a lab with one. */
+  readonly nodes?: NodeActions | undefined;
   /** The process that runs now under a name; undefined while it is between two starts. */
   pid(name: LabProcess): number | undefined;
   /** Kills a process (SIGKILL), which stays dead until `resume`. Rejects with UserError where the lab has none of that name. */

@@ -115,7 +115,7 @@ export interface LabPaths {
   /** Of a lab with several nodes: a root for each node, and a directory for its sockets and volatile state. */
   readonly nodesDir: string;
   readonly nodesRunDir: string;
-  /** Where such a lab takes orders, in a directory of root's alone. */
+  /** The socket on which such a lab is controlled, in a directory of root's alone. */
   readonly controlSocket: string;
   /** KubeletConfiguration.cgroupRoot. */
   readonly cgroupRoot: string;

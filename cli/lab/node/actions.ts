@@ -2,7 +2,7 @@
 
 /**
  * stopped: in order, as a machine that is shut down. killed: as a machine whose plug was pulled. partitioned: it runs without
- * a network. changing: an order is being carried out.
+ * a network. changing: an action is in progress.
  */
 export type NodeCondition = 'running' | 'stopped' | 'killed' | 'partitioned' | 'changing';
 
@@ -23,7 +23,7 @@ export interface NodeView {
 }
 
 /** Each resolves when it is done, and rejects with UserError for a node that the lab has not, or that is in another condition. */
-export interface NodeOrders {
+export interface NodeActions {
   list(): readonly NodeView[];
   /** Resolves when the node is Ready. */
   add(wanted?: { readonly name?: string; readonly zone?: string }): Promise<NodeView>;

@@ -1,4 +1,4 @@
-// The socket on which a lab with several nodes takes orders: HTTP, in a directory that root alone may enter. `nodelet node` is its client.
+// The socket on which a lab with several nodes is controlled: HTTP, in a directory that root alone may enter. `nodelet node` is its client.
 // GET /nodes; POST /nodes with {name, zone}; POST /nodes/NAME/{stop,start,kill,partition,heal}.
 
 import { mkdir, rm } from 'node:fs/promises';
@@ -6,26 +6,26 @@ import { createServer, type IncomingMessage, request, type Server } from 'node:h
 import { dirname } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { errorMessage, isErrno, UserError } from '../../../lib/errors.ts';
-import type { NodeOrders, NodeView } from './orders.ts';
+import type { NodeActions, NodeView } from './actions.ts';
 
-export const NODE_ORDERS = ['stop', 'start', 'kill', 'partition', 'heal'] as const;
-export type NodeOrder = (typeof NODE_ORDERS)[number];
+export const NODE_ACTIONS = ['stop', 'start', 'kill', 'partition', 'heal'] as const;
+export type NodeAction = (typeof NODE_ACTIONS)[number];
 
-/** A name and a zone; more is no order. */
+/** A name and a zone need less. */
 const BODY_BYTES = 4096;
 
-export type Order =
+export type ControlRequest =
   | { readonly kind: 'list' }
   | { readonly kind: 'add' }
-  | { readonly kind: 'node'; readonly name: string; readonly order: NodeOrder };
+  | { readonly kind: 'node'; readonly name: string; readonly action: NodeAction };
 
 /** Undefined for a request that is none. Pure. */
-export function parseOrder(method: string | undefined, url: string | undefined): Order | undefined {
+export function parseControlRequest(method: string | undefined, url: string | undefined): ControlRequest | undefined {
   if (url === '/nodes') return method === 'GET' ? { kind: 'list' } : method === 'POST' ? { kind: 'add' } : undefined;
   const [, name, word] = /^\/nodes\/([^/?]+)\/([a-z]+)$/.exec(url ?? '') ?? [];
-  const order = NODE_ORDERS.find((each) => each === word);
-  if (method !== 'POST' || name === undefined || order === undefined) return undefined;
-  return { kind: 'node', name: decoded(name), order };
+  const action = NODE_ACTIONS.find((each) => each === word);
+  if (method !== 'POST' || name === undefined || action === undefined) return undefined;
+  return { kind: 'node', name: decoded(name), action };
 }
 
 /** Names are as they were typed, so that the refusal of one shows it. */
@@ -39,7 +39,7 @@ function decoded(name: string): string {
 }
 
 /** Serves until `close`. Only root can connect: the directory is root's. */
-export async function serveOrders(socket: string, orders: NodeOrders): Promise<{ close(): Promise<void> }> {
+export async function serveControl(socket: string, actions: NodeActions): Promise<{ close(): Promise<void> }> {
   await mkdir(dirname(socket), { recursive: true, mode: 0o700 });
   await rm(socket, { force: true });
   const server = createServer((incoming, response) => {
@@ -47,8 +47,8 @@ export async function serveOrders(socket: string, orders: NodeOrders): Promise<{
       response.writeHead(code, { 'content-type': 'application/json' });
       response.end(`${JSON.stringify(body)}\n`);
     };
-    carryOut(incoming, orders).then(
-      (body) => reply(body === undefined ? 404 : 200, body ?? { message: 'there is no such order' }),
+    perform(incoming, actions).then(
+      (body) => reply(body === undefined ? 404 : 200, body ?? { message: 'there is no such request' }),
       (error: unknown) => reply(error instanceof UserError ? 409 : 500, { message: errorMessage(error) }),
     );
   });
@@ -69,17 +69,17 @@ function listening(server: Server, socket: string): Promise<void> {
   });
 }
 
-async function carryOut(incoming: IncomingMessage, orders: NodeOrders): Promise<unknown> {
-  const order = parseOrder(incoming.method, incoming.url);
-  if (order === undefined) return undefined;
-  if (order.kind === 'list') return orders.list();
-  if (order.kind === 'add') return orders.add(wanted(await bodyOf(incoming)));
-  await orders[order.order](order.name);
-  return orders.list().find(({ name }) => name === order.name);
+async function perform(incoming: IncomingMessage, actions: NodeActions): Promise<unknown> {
+  const received = parseControlRequest(incoming.method, incoming.url);
+  if (received === undefined) return undefined;
+  if (received.kind === 'list') return actions.list();
+  if (received.kind === 'add') return actions.add(wanted(await bodyOf(incoming)));
+  await actions[received.action](received.name);
+  return actions.list().find(({ name }) => name === received.name);
 }
 
 async function bodyOf(incoming: IncomingMessage): Promise<string> {
-  if (Number(incoming.headers['content-length'] ?? '0') > BODY_BYTES) throw new UserError('the order is too long');
+  if (Number(incoming.headers['content-length'] ?? '0') > BODY_BYTES) throw new UserError('the request is too long');
   return text(incoming);
 }
 
@@ -87,7 +87,7 @@ async function bodyOf(incoming: IncomingMessage): Promise<string> {
 export function wanted(body: string): { readonly name?: string; readonly zone?: string } {
   if (body.trim() === '') return {};
   const value: unknown = parseJson(body);
-  if (typeof value !== 'object' || value === null) throw new UserError('the order is no JSON object');
+  if (typeof value !== 'object' || value === null) throw new UserError('the request is not a JSON object');
   const [name, zone] = [field(value, 'name'), field(value, 'zone')];
   return { ...(name === undefined ? {} : { name }), ...(zone === undefined ? {} : { zone }) };
 }
@@ -96,7 +96,7 @@ function parseJson(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch (error) {
-    if (error instanceof SyntaxError) throw new UserError('the order is no JSON');
+    if (error instanceof SyntaxError) throw new UserError('the request is not JSON');
     throw error;
   }
 }
@@ -104,12 +104,12 @@ function parseJson(body: string): unknown {
 function field(object: object, name: string): string | undefined {
   const value: unknown = Reflect.get(object, name);
   if (value === undefined) return undefined;
-  if (typeof value !== 'string') throw new UserError(`${name} is no text`);
+  if (typeof value !== 'string') throw new UserError(`${name} is not a string`);
   return value;
 }
 
-/** Sends one order to the lab at `socket`. Rejects with UserError: no such lab runs, or it refuses. */
-export async function sendOrder(
+/** Sends one request to the lab at `socket`. Rejects with UserError: no such lab runs, or it refuses. */
+export async function sendControlRequest(
   socket: string,
   method: 'GET' | 'POST',
   path: string,
@@ -122,11 +122,11 @@ export async function sendOrder(
 }
 
 function unsent(error: Error): string | undefined {
-  if (isErrno(error, 'EACCES')) return 'must be root: orders to the nodes of a lab are taken from root alone';
+  if (isErrno(error, 'EACCES')) return 'must be root: only root controls the nodes of a lab';
   if (isErrno(error, 'ENOENT', 'ECONNREFUSED')) {
     return 'no lab with several nodes runs there: start one with nodelet up --nodes 3';
   }
-  return isErrno(error, 'ECONNRESET', 'EPIPE') ? 'the lab ended before it had carried out the order' : undefined;
+  return isErrno(error, 'ECONNRESET', 'EPIPE') ? 'the lab ended before it had done what was requested' : undefined;
 }
 
 function roundTrip(

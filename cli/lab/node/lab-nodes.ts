@@ -1,4 +1,4 @@
-// The part of a lab that only one with several nodes has: the bridge, the nodes, and the socket on which it takes orders.
+// The part of a lab that only one with several nodes has: the bridge, the nodes, and the socket on which they are controlled.
 
 import type { Pki } from '../../../apiserver/pki/types.ts';
 import type { ApiClient } from '../../../client/api.ts';
@@ -8,10 +8,10 @@ import type { MirrorPlan } from '../mirrors.ts';
 import type { LabOptions } from '../options.ts';
 import type { LabPaths } from '../paths.ts';
 import { type LabState, writeLabState } from '../state.ts';
-import { serveOrders } from './control.ts';
+import type { NodeActions } from './actions.ts';
+import { serveControl } from './control.ts';
 import { makeBridge } from './network.ts';
 import { LabNodes } from './nodes.ts';
-import type { NodeOrders } from './orders.ts';
 import { planRange } from './plan.ts';
 
 export interface LabWithNodesOptions {
@@ -35,7 +35,7 @@ export interface LabWithNodesOptions {
 export class LabWithNodes {
   readonly #options: LabWithNodesOptions;
   readonly #nodes: LabNodes;
-  #serving: Awaited<ReturnType<typeof serveOrders>> | undefined;
+  #serving: Awaited<ReturnType<typeof serveControl>> | undefined;
   #last: Promise<void> = Promise.resolve();
   #listed: Promise<void> = Promise.resolve();
 
@@ -80,7 +80,7 @@ export class LabWithNodes {
     return listed;
   }
 
-  get orders(): NodeOrders {
+  get actions(): NodeActions {
     return this.#nodes;
   }
 
@@ -89,12 +89,12 @@ export class LabWithNodes {
     await makeBridge(paths, state.nodes.range, planRange(state.nodes.range));
   }
 
-  /** Resolves when every node is Ready, and orders are taken. */
+  /** Resolves when every node is Ready, and can be controlled. */
   async start(signal: AbortSignal): Promise<void> {
     const { paths, say } = this.#options;
     await this.#nodes.startAll(signal);
-    this.#serving = await serveOrders(paths.controlSocket, this.#nodes);
-    say(`the nodes take orders: nodelet node list --root ${paths.root}`);
+    this.#serving = await serveControl(paths.controlSocket, this.#nodes);
+    say(`to see and control the nodes: nodelet node list --root ${paths.root}`);
   }
 
   /** Those whose agents can end pods. */
@@ -103,7 +103,7 @@ export class LabWithNodes {
     return new Set(running.map(({ name }) => name));
   }
 
-  async refuseOrders(): Promise<void> {
+  async refuseRequests(): Promise<void> {
     await this.#serving?.close();
     this.#serving = undefined;
   }

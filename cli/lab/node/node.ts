@@ -33,8 +33,8 @@ import type { LabPaths } from '../paths.ts';
 import { netpolProgram } from '../programs.ts';
 import { nodeReady } from '../ready.ts';
 import { mountAreas } from '../root.ts';
+import type { NodeCondition, NodeView } from './actions.ts';
 import { connectNode, disconnectNode, inNetns, nodeBridgesAreFiltered, removeLink, setLink } from './network.ts';
-import type { NodeCondition, NodeView } from './orders.ts';
 import type { NodePlan, RangePlan } from './plan.ts';
 import { endPodProcesses, killNodeProcesses, nodeEnvironment } from './processes.ts';
 import { nodeAgentProgram, nodeProxyProgram } from './programs.ts';
@@ -76,7 +76,7 @@ export class LabNode {
   readonly #context: NodeContext;
   #condition: NodeCondition = 'stopped';
   #launcher: Launcher | undefined;
-  /** The order that is being carried out. */
+  /** The action in progress. */
   #work: Promise<void> = Promise.resolve();
 
   constructor(context: NodeContext, plan: NodePlan) {
@@ -109,10 +109,10 @@ export class LabNode {
   }
 
   /**
-   * Carries out an order. Rejects with UserError when the node is in none of the conditions `from`. After a failure the node is in the
+   * Performs an action. Rejects with UserError when the node is in none of the conditions `from`. After a failure the node is in the
    * condition `otherwise`.
    */
-  async #order(
+  async #change(
     what: string,
     from: readonly NodeCondition[],
     [to, otherwise]: readonly [NodeCondition, NodeCondition],
@@ -134,7 +134,7 @@ export class LabNode {
 
   /** Resolves when the node is Ready, and its images are there. */
   start(others: readonly NodePlan[], signal: AbortSignal): Promise<void> {
-    return this.#order('started', ['stopped', 'killed'], ['running', 'killed'], async () => {
+    return this.#change('started', ['stopped', 'killed'], ['running', 'killed'], async () => {
       try {
         await this.#start(others, signal);
       } catch (error) {
@@ -145,7 +145,7 @@ export class LabNode {
   }
 
   stop(): Promise<void> {
-    return this.#order('stopped', ['running', 'partitioned'], ['stopped', 'killed'], async () => {
+    return this.#change('stopped', ['running', 'partitioned'], ['stopped', 'killed'], async () => {
       await this.#launcher?.release();
       await this.#launcher?.stop('agent', 'proxy', 'netpol');
       await endPodProcesses(this.plan.paths, this.#context.clock, STOP_GRACE_MS);
@@ -155,20 +155,20 @@ export class LabNode {
   }
 
   kill(): Promise<void> {
-    return this.#order('killed', ['running', 'partitioned'], ['killed', 'killed'], () => this.#end());
+    return this.#change('killed', ['running', 'partitioned'], ['killed', 'killed'], () => this.#end());
   }
 
   partition(): Promise<void> {
-    return this.#order('partitioned', ['running'], ['partitioned', 'running'], () => setLink(this.plan, false));
+    return this.#change('partitioned', ['running'], ['partitioned', 'running'], () => setLink(this.plan, false));
   }
 
   heal(): Promise<void> {
-    return this.#order('healed', ['partitioned'], ['running', 'partitioned'], () => setLink(this.plan, true));
+    return this.#change('healed', ['partitioned'], ['running', 'partitioned'], () => setLink(this.plan, true));
   }
 
   /** With the lab: the rest is taken down with it. */
   async leave(): Promise<void> {
-    // The caller of that order gets its error.
+    // The caller of that action gets its error.
     await this.#work.catch(() => undefined);
     await this.#launcher?.release();
     await this.#launcher?.stop('agent', 'proxy', 'netpol');
@@ -301,9 +301,9 @@ export class LabNode {
   }
 }
 
-/** Why an order is refused. Pure. */
+/** Why an action is refused. Pure. */
 export function refusal(name: string, condition: NodeCondition, what: string, to: NodeCondition): string {
-  if (condition === 'changing') return `${name} is not ${what}: another order to it is being carried out`;
+  if (condition === 'changing') return `${name} is not ${what}: another action is in progress`;
   return condition === to ? `${name} is ${condition} already` : `${name} is ${condition}: it cannot be ${what}`;
 }
 

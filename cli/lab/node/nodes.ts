@@ -1,10 +1,10 @@
-// The nodes of a lab: which there are, and the orders to them. Knows the ways between them: a node that is added is made known to the others,
+// The nodes of a lab: which there are, and what can be done to them. Knows the ways between them: a node that is added is made known to the others,
 // and the machine reaches the addresses of Services by the first node that runs.
 
 import { UserError } from '../../../lib/errors.ts';
+import type { NodeActions, NodeView } from './actions.ts';
 import { addRoute, routeServices } from './network.ts';
 import { LabNode, type NodeContext } from './node.ts';
-import type { NodeOrders, NodeView } from './orders.ts';
 import { type NodePlan, type NodeRecord, nextNode, planNode } from './plan.ts';
 
 export interface LabNodesOptions {
@@ -19,7 +19,7 @@ export interface LabNodesOptions {
   readonly onChange: () => void;
 }
 
-export class LabNodes implements NodeOrders {
+export class LabNodes implements NodeActions {
   readonly #options: LabNodesOptions;
   readonly #nodes: LabNode[];
   /** Additions, one after the other: each number and name is one node's. */

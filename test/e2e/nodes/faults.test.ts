@@ -1,13 +1,13 @@
 // What a lab with several nodes does when its parts are killed in the middle of a rollout, when the API server is silent for longer than the
-// nodes' grace period, when a node with a pod of a StatefulSet is cut off, and when orders to its nodes make no sense.
+// nodes' grace period, when a node with a pod of a StatefulSet is cut off, and when requests about its nodes make no sense.
 
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCriClient } from '../../../agent/runtime/grpc-cri-client.ts';
 import { readPidFile } from '../../../cli/lab/child.ts';
-import { sendOrder } from '../../../cli/lab/node/control.ts';
-import type { NodeView } from '../../../cli/lab/node/orders.ts';
+import type { NodeView } from '../../../cli/lab/node/actions.ts';
+import { sendControlRequest } from '../../../cli/lab/node/control.ts';
 import { nodePaths } from '../../../cli/lab/node/plan.ts';
 import type { LabProcess } from '../../../cli/lab/paths.ts';
 import { resourcePath } from '../../../client/paths.ts';
@@ -202,7 +202,7 @@ test('of a StatefulSet whose node is cut off no pod runs twice: its name is free
   await lab.kubectl('uncordon', 'node-1');
   await lab.kubectl('uncordon', 'node-2');
   const watched = watchContainers('db-0');
-  await sendOrder(lab.paths.controlSocket, 'POST', '/nodes/node-3/partition');
+  await sendControlRequest(lab.paths.controlSocket, 'POST', '/nodes/node-3/partition');
   await podWhen(lab, 'db-0', 'evicted', ({ metadata }) => metadata.deletionTimestamp !== undefined);
   await lab.kubectl('scale', 'statefulset', 'db', '--replicas=2');
   const second = await ready(lab, 'db-1');
@@ -210,7 +210,7 @@ test('of a StatefulSet whose node is cut off no pod runs twice: its name is free
   // The controller is at work, and makes no other pod of that name.
   expect(await lab.kubectl('get', 'pod', 'db-0', '--no-headers')).toMatch(/Terminating/);
   expect((await get<Pod>('v1', 'pods', 'db-0')).metadata.uid).toBe(first.metadata.uid);
-  await sendOrder(lab.paths.controlSocket, 'POST', '/nodes/node-3/heal');
+  await sendControlRequest(lab.paths.controlSocket, 'POST', '/nodes/node-3/heal');
   const isNew = (pod: Pod): boolean => pod.metadata.uid !== first.metadata.uid && isReady(pod);
   await eventually('a new db-0', async () => {
     const pod = (await podsOf('db')).find(({ metadata }) => metadata.name === 'db-0');
@@ -253,37 +253,37 @@ test('an API server that is silent for longer than the grace period costs no nod
   expect(items.filter(({ involvedObject }) => uids.includes(involvedObject.uid ?? ''))).toEqual([]);
 });
 
-test('an order that makes no sense is refused in one line', async () => {
-  const order = (name: string, word: string) =>
-    sendOrder(lab.paths.controlSocket, 'POST', `/nodes/${encodeURIComponent(name)}/${word}`);
+test('a request that makes no sense is refused in one line', async () => {
+  const request = (name: string, word: string) =>
+    sendControlRequest(lab.paths.controlSocket, 'POST', `/nodes/${encodeURIComponent(name)}/${word}`);
   const known = 'node-1, node-2, node-3';
   for (const name of ['node-9', 'NODE-1', 'a/b', '../x', '%']) {
     for (const word of ['stop', 'start', 'kill', 'partition', 'heal']) {
-      await expect(order(name, word)).rejects.toMatchObject({
+      await expect(request(name, word)).rejects.toMatchObject({
         message: `the lab has no node ${name}: it has ${known}`,
       });
     }
   }
-  await expect(order('node-1', 'start')).rejects.toThrow(/^node-1 is running already$/);
-  await expect(order('node-1', 'heal')).rejects.toThrow(/^node-1 is running already$/);
-  await order('node-3', 'partition');
-  await expect(order('node-3', 'partition')).rejects.toThrow(/^node-3 is partitioned already$/);
-  await expect(order('node-3', 'start')).rejects.toThrow(/^node-3 is partitioned: it cannot be started$/);
+  await expect(request('node-1', 'start')).rejects.toThrow(/^node-1 is running already$/);
+  await expect(request('node-1', 'heal')).rejects.toThrow(/^node-1 is running already$/);
+  await request('node-3', 'partition');
+  await expect(request('node-3', 'partition')).rejects.toThrow(/^node-3 is partitioned already$/);
+  await expect(request('node-3', 'start')).rejects.toThrow(/^node-3 is partitioned: it cannot be started$/);
   // Two at a time: one is carried out.
-  const both = await Promise.allSettled([order('node-3', 'kill'), order('node-3', 'stop')]);
+  const both = await Promise.allSettled([request('node-3', 'kill'), request('node-3', 'stop')]);
   expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
   expect(both[1]).toMatchObject({
-    reason: { message: 'node-3 is not stopped: another order to it is being carried out' },
+    reason: { message: 'node-3 is not stopped: another action is in progress' },
   });
-  await expect(order('node-3', 'kill')).rejects.toThrow(/^node-3 is killed already$/);
-  await expect(order('node-3', 'stop')).rejects.toThrow(/^node-3 is killed: it cannot be stopped$/);
+  await expect(request('node-3', 'kill')).rejects.toThrow(/^node-3 is killed already$/);
+  await expect(request('node-3', 'stop')).rejects.toThrow(/^node-3 is killed: it cannot be stopped$/);
   for (const word of ['partition', 'heal']) {
-    await expect(order('node-3', word)).rejects.toThrow(/^node-3 is killed: it cannot be (partitioned|healed)$/);
+    await expect(request('node-3', word)).rejects.toThrow(/^node-3 is killed: it cannot be (partitioned|healed)$/);
   }
-  const add = (name: string) => sendOrder(lab.paths.controlSocket, 'POST', '/nodes', { name });
+  const add = (name: string) => sendControlRequest(lab.paths.controlSocket, 'POST', '/nodes', { name });
   await expect(add('node-1')).rejects.toThrow(/^the lab has a node node-1$/);
   await expect(add('Node_4')).rejects.toThrow(/^"Node_4" is no name for a node/);
-  const views: readonly NodeView[] = await sendOrder(lab.paths.controlSocket, 'GET', '/nodes');
+  const views: readonly NodeView[] = await sendControlRequest(lab.paths.controlSocket, 'GET', '/nodes');
   expect(views.map(({ name, condition: is }) => `${name} ${is}`)).toEqual([
     'node-1 running',
     'node-2 running',

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { NodeView } from '../../../cli/lab/node/orders.ts';
+import type { NodeView } from '../../../cli/lab/node/actions.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import type { Node, Pod, Service } from '../../../client/types.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
