@@ -9,10 +9,11 @@ import { errorMessage, UserError } from '../../lib/errors.ts';
 import { poll } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { netnsFile, nodePaths } from '../lab/node/plan.ts';
-import { type LabPaths, labPaths } from '../lab/paths.ts';
+import { DEFAULT_ROOT, type LabPaths, labPaths } from '../lab/paths.ts';
 import { readLabState, runtimeSocket } from '../lab/state.ts';
 import { parseObjectName } from '../object-name.ts';
 import type { LocalNode, Sources } from './collect/source.ts';
+import { withFlags } from './command-text.ts';
 import type { Kind } from './facts.ts';
 import type { Explanation, Target } from './finding.ts';
 import { explanationJson, renderText } from './render.ts';
@@ -155,6 +156,12 @@ async function open(options: ExplainOptions): Promise<Opened> {
   };
 }
 
+/** The flags by which the same cluster is found again. */
+function clusterFlags({ root, kubeconfig }: ExplainOptions): string {
+  if (kubeconfig !== undefined) return `--kubeconfig ${kubeconfig}`;
+  return root === DEFAULT_ROOT ? '' : `--root ${root}`;
+}
+
 function print(explanation: Explanation, options: ExplainOptions, write: (text: string) => void): void {
   if (options.output === 'text') write(renderText(explanation, Math.min(process.stdout.columns ?? 100, 120)));
   else write(`${JSON.stringify(explanationJson(explanation), undefined, options.watch ? undefined : 2)}\n`);
@@ -183,7 +190,7 @@ export async function runExplain(
     const target = parseTarget(kind, name, sources.namespace);
     let last: Explanation | undefined;
     const look = async (): Promise<boolean> => {
-      const explanation = await explainTarget(sources, target);
+      const explanation = withFlags(await explainTarget(sources, target), clusterFlags(options));
       if (last === undefined || newsOf(last) !== newsOf(explanation)) {
         if (last !== undefined && options.output === 'text') write(`\n${'─'.repeat(40)}\n`);
         print(explanation, options, write);

@@ -76,7 +76,7 @@ export function exitCode(code: number, signal = 0): string {
 }
 
 /** The edits that lead from one word to another. */
-function distance(a: string, b: string): number {
+export function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];

@@ -1,6 +1,7 @@
 // The API server has forgotten the pod (--force), and its containers still run on this machine.
 
 import { elapsedMs } from '../../../lib/clock.ts';
+import { crictlCommand } from '../command-text.ts';
 import type { GonePodFacts } from '../facts.ts';
 import type { Cause, Finding, Rule } from '../finding.ts';
 import { processText } from '../process-text.ts';
@@ -48,8 +49,13 @@ export function forceDeletedFinding(facts: GonePodFacts): Finding {
     commands: [
       ...(sandbox === undefined
         ? []
-        : [{ command: `nodelet crictl stopp ${sandbox.id.slice(0, 13)}`, why: 'on the node: ends it by hand' }]),
-      { command: 'nodelet crictl pods', why: 'on the node: the sandboxes that the runtime has' },
+        : [
+            {
+              command: crictlCommand(runtime, `stopp ${sandbox.id.slice(0, 13)}`),
+              why: 'on the node: ends it by hand',
+            },
+          ]),
+      { command: crictlCommand(runtime, 'pods'), why: 'on the node: the sandboxes that the runtime has' },
     ],
   };
 }

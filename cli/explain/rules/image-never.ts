@@ -1,5 +1,6 @@
 // The image is not on the node, and imagePullPolicy Never forbids to pull it.
 
+import { crictlCommand } from '../command-text.ts';
 import type { PodFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
 import { isDeleted, lastEvent, timing, waitingFor } from '../pod-view.ts';
@@ -25,7 +26,7 @@ export const imageNever: Rule<PodFacts> = {
         },
       ],
       commands: [
-        { command: 'nodelet crictl images', why: 'the images that the node has' },
+        { command: crictlCommand(facts.runtime, 'images'), why: 'the images that the node has' },
         {
           command: `kubectl -n ${namespace} delete pod ${pod}`,
           why: 'then make it anew with imagePullPolicy IfNotPresent, or import the image first',

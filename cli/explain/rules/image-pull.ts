@@ -2,6 +2,7 @@
 
 import { parseImageName } from '../../../agent/model/image-name.ts';
 import { credentialsFor } from '../../../agent/pods/image-credentials.ts';
+import { crictlCommand } from '../command-text.ts';
 import type { PodFacts, RegistryAccount } from '../facts.ts';
 import type { Command, Rule } from '../finding.ts';
 import { endOf, failuresInARow, isDeleted, lastEvent, nextTry, timing, waitingFor } from '../pod-view.ts';
@@ -78,11 +79,11 @@ function commandsOf(error: PullError, facts: PodFacts, image: string): readonly 
         },
       ];
     case 'disk':
-      return [{ command: 'nodelet crictl rmi --prune', why: 'removes images that no container uses' }];
+      return [{ command: crictlCommand(facts.runtime, 'rmi --prune'), why: 'removes images that no container uses' }];
     default:
       return [
         {
-          command: `nodelet crictl pull ${image}`,
+          command: crictlCommand(facts.runtime, `pull ${image}`),
           why: 'on the node: pulls it by hand, after the name and tag have been checked',
         },
       ];

@@ -1,12 +1,13 @@
 // The agent itself reports that its node is not Ready.
 
 import { parseRfc3339 } from '../../../lib/rfc3339.ts';
+import { crictlCommand } from '../command-text.ts';
 import type { NodeFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
 import { readyOf } from '../node-view.ts';
 
 /** The kubelet's messages, and what they mean. */
-function meaning(message: string): { readonly verdict: string; readonly hint: string } {
+function meaning(message: string, { runtime }: NodeFacts): { readonly verdict: string; readonly hint: string } {
   if (/network plugin|NetworkReady=false|cni plugin|network not ready|network config/i.test(message)) {
     return { verdict: 'its network is not ready', hint: 'ls -l /etc/cni/net.d' };
   }
@@ -15,7 +16,7 @@ function meaning(message: string): { readonly verdict: string; readonly hint: st
       message,
     )
   ) {
-    return { verdict: 'its container runtime does not work', hint: 'nodelet crictl info' };
+    return { verdict: 'its container runtime does not work', hint: crictlCommand(runtime, 'info') };
   }
   if (/CSINode/.test(message)) return { verdict: 'its CSINode could not be written', hint: 'kubectl get csinodes' };
   if (/shutting down/i.test(message)) return { verdict: 'it is shutting down', hint: 'kubectl get nodes' };
@@ -29,7 +30,7 @@ export const nodeNotReady: Rule<NodeFacts> = {
     if (ready?.status !== 'False') return undefined;
     const { name } = facts.node.metadata;
     const message = ready.message ?? '';
-    const { verdict, hint } = meaning(message);
+    const { verdict, hint } = meaning(message, facts);
     const since = parseRfc3339(ready.lastTransitionTime);
     return {
       state: 'broken',

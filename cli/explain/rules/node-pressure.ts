@@ -1,13 +1,14 @@
 // The node is short of memory, disk or processes: it takes no new pods that could make it worse, and evicts some.
 
 import { parseRfc3339 } from '../../../lib/rfc3339.ts';
+import { crictlCommand } from '../command-text.ts';
 import type { NodeFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
 import { list } from '../words.ts';
 
 export const nodePressure: Rule<NodeFacts> = {
   name: 'node-pressure',
-  find: ({ node, pods, events }) => {
+  find: ({ node, pods, events, runtime }) => {
     const found = (node.status?.conditions ?? []).filter(
       ({ type, status }) => type.endsWith('Pressure') && status === 'True',
     );
@@ -36,7 +37,7 @@ export const nodePressure: Rule<NodeFacts> = {
           why: 'on the node: what is left',
         },
         ...(kinds.includes('disk')
-          ? [{ command: 'nodelet crictl rmi --prune', why: 'removes images that no container uses' }]
+          ? [{ command: crictlCommand(runtime, 'rmi --prune'), why: 'removes images that no container uses' }]
           : []),
       ],
     };

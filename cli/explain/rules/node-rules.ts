@@ -4,6 +4,7 @@ import { timeFault, timeLeft } from '../certificates.ts';
 import type { NodeFacts } from '../facts.ts';
 import type { Finding, Rule } from '../finding.ts';
 import { serverNow } from '../node-view.ts';
+import { plural } from '../words.ts';
 import { nodeCertificate } from './node-certificate.ts';
 import { nodeClock } from './node-clock.ts';
 import { nodeCordoned } from './node-cordoned.ts';
@@ -75,6 +76,6 @@ export function fineNode(facts: NodeFacts): readonly string[] {
       ? [`its container runtime answers (${nodeInfo?.containerRuntimeVersion ?? runtime.endpoint})`]
       : []),
     ...fineConnection(facts),
-    `${pods.length} pods; allocatable: ${own.get('cpu')} cpu, ${own.get('memory')} memory, ${own.get('pods')} pods`,
+    `${plural(pods.length, 'pod')}; allocatable: ${own.get('cpu')} cpu, ${own.get('memory')} memory, ${own.get('pods')} pods`,
   ];
 }

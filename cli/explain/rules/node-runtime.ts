@@ -1,5 +1,6 @@
 // The container runtime of this machine's node does not answer, or reports that it or its network is not ready.
 
+import { crictlCommand } from '../command-text.ts';
 import type { NodeFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
 import { symptom } from '../node-view.ts';
@@ -11,7 +12,7 @@ export const nodeRuntime: Rule<NodeFacts> = {
     if (runtime === undefined) return undefined;
     const commands = [
       {
-        command: `nodelet crictl --runtime-endpoint ${runtime.endpoint} info`,
+        command: crictlCommand(runtime, 'info'),
         why: 'what the runtime says about itself',
       },
     ];

@@ -1,6 +1,7 @@
 // The container runtime of the pod's node does not answer, or says that it is not ready.
 
 import { elapsedMs } from '../../../lib/clock.ts';
+import { crictlCommand } from '../command-text.ts';
 import type { PodFacts } from '../facts.ts';
 import type { Cause, Rule } from '../finding.ts';
 import { condition, isDeleted, isEnded } from '../pod-view.ts';
@@ -13,7 +14,7 @@ export const runtimeAway: Rule<PodFacts> = {
     if (runtime === undefined || isEnded(facts)) return undefined;
     const isReady = !isDeleted(facts) && condition(facts, 'Ready')?.status === 'True';
     const check = {
-      command: `nodelet crictl --runtime-endpoint ${runtime.endpoint} info`,
+      command: crictlCommand(runtime, 'info'),
       why: 'whether the runtime answers',
     };
     if (runtime.failure !== undefined) {

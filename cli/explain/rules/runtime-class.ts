@@ -1,5 +1,6 @@
 // The pod's RuntimeClass names a handler that the runtime of its node does not have.
 
+import { crictlCommand } from '../command-text.ts';
 import type { PodFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
 import { hasStarted, isDeleted, isEnded, isScheduled, lastEvent, timing } from '../pod-view.ts';
@@ -52,7 +53,7 @@ export const runtimeClass: Rule<PodFacts> = {
       ],
       commands: [
         { command: `kubectl get runtimeclass ${name} -o yaml`, why: 'the handler that the class names' },
-        { command: 'nodelet crictl info', why: 'the handlers that the runtime is configured with' },
+        { command: crictlCommand(facts.runtime, 'info'), why: 'the handlers that the runtime is configured with' },
       ],
     };
   },

@@ -3,7 +3,7 @@
 import type { ServiceFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
 import { labelText, selectedPods, selectorOf, selectorText, unmet } from '../service-view.ts';
-import { list } from '../words.ts';
+import { distance, list } from '../words.ts';
 
 export const serviceNoPods: Rule<ServiceFacts> = {
   name: 'service-no-pods',
@@ -19,12 +19,18 @@ export const serviceNoPods: Rule<ServiceFacts> = {
         unmet(facts, pod).length === 1 &&
         (selector.length > 1 || Object.keys(pod.metadata.labels ?? {}).some((key) => keys.has(key))),
     );
-    const misses = near.slice(0, 4).map((pod) => {
-      const [[key, value] = ['', '']] = unmet(facts, pod);
-      return {
-        text: `pod ${pod.metadata.name} nearly matches: it has ${labelText(pod, key)}, the selector wants ${key}=${value}`,
-      };
-    });
+    const misses = near
+      .map((pod) => {
+        const [[key, value] = ['', '']] = unmet(facts, pod);
+        const [has, wants] = [labelText(pod, key), `${key}=${value}`];
+        return {
+          text: `pod ${pod.metadata.name} nearly matches: it has ${has}, the selector wants ${wants}`,
+          edits: distance(has, wants),
+        };
+      })
+      .sort((a, b) => a.edits - b.edits)
+      .slice(0, 4)
+      .map(({ text: miss }) => ({ text: miss }));
     const ended = facts.pods.filter((pod) => unmet(facts, pod).length === 0).map(({ metadata }) => metadata.name);
     return {
       state: 'broken',

@@ -9,6 +9,8 @@ import { bytes, duration } from '../words.ts';
 
 /** Parts of images that are shown one by one. */
 const MAX_PARTS = 4;
+/** Reasons for which a container waits while nothing has failed; '' where no status has one yet. */
+const ON_ITS_WAY: readonly string[] = ['', 'ContainerCreating', 'PodInitializing'];
 /** Without new bytes for so long a pull has stalled. ms */
 const STALLED_MS = 10_000;
 /** Times in events are whole seconds. ms */
@@ -82,7 +84,10 @@ export const starting: Rule<PodFacts> = {
     const waiting = containers(facts).some(
       ({ status }) => status?.state?.running === undefined && status?.state?.terminated === undefined,
     );
-    if (!waiting) return undefined;
+    const hasFailed = containers(facts).some(
+      ({ status }) => !ON_ITS_WAY.includes(status?.state?.waiting?.reason ?? ''),
+    );
+    if (!waiting || hasFailed) return undefined;
     const pull = pullOf(facts);
     const step = pull?.cause ?? stepOf(facts);
     const parts = (pull?.parts ?? []).slice(0, MAX_PARTS).map(({ part, bytes: done, total, since }) => ({

@@ -109,6 +109,12 @@ export const crashing: readonly object[] = [
   bare('unhealthy', FOREVER, {}, { livenessProbe: { ...liveness, failureThreshold: 1 } }),
   bare('slow-start', FOREVER, {}, { startupProbe: { ...liveness, failureThreshold: 1 } }),
   bare('hook', FOREVER, {}, { lifecycle: { postStart: { exec: { command: ['sh', '-c', 'exit 7'] } } } }),
+  bare(
+    'hook-ends-late',
+    'trap "" TERM; while :; do sleep 1000 & wait $!; done',
+    { terminationGracePeriodSeconds: 3600 },
+    { lifecycle: { postStart: { exec: { command: ['sh', '-c', 'exit 8'] } } } },
+  ),
   bare('init-fails', FOREVER, {
     initContainers: [{ name: 'prepare', image: 'busybox:stable', command: ['sh', '-c', 'echo no schema; exit 4'] }],
   }),

@@ -191,6 +191,12 @@ const cases: readonly Case[] = [
   { pod: 'slow-start', rule: 'probe-kills', verdict: /because its startup probe fails: the cache is cold/ },
   { pod: 'hook', rule: 'hook-failed', verdict: /postStart hook fails: .*exited with 7/ },
   {
+    pod: 'hook-ends-late',
+    rule: 'hook-failed',
+    verdict: /postStart hook fails: .*exited with 8/,
+    text: /container main is being ended, with 1 h of grace/,
+  },
+  {
     pod: 'init-fails',
     rule: 'crash-loop',
     verdict: /init container prepare ends .* exit code 4/,
@@ -278,7 +284,7 @@ test('a pod that is deleted: a hook, a process that ignores TERM, a finalizer', 
   expect(kept.verdict).toBe('it is deleted and has ended, and finalizer example.com/backup keeps it');
   const path = resourcePath('v1', 'pods', { namespace: lab.namespace, name: 'finalized' });
   await lab.client.patch(path, { metadata: { finalizers: null } }, 'merge');
-  await Promise.all([remove('pre-stop', 1), remove('ignores-term', 1)]);
+  await Promise.all([remove('pre-stop', 1), remove('ignores-term', 1), remove('hook-ends-late', 1)]);
 });
 
 test('a pod that the scheduler preempts, and the pod that it makes room for', async () => {

@@ -286,6 +286,32 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
         ),
         finds: ['its postStart hook fails: PostStartHook failed', 'with the command false'],
       },
+      {
+        what: 'the container has not ended yet',
+        facts: facts(
+          {
+            container: { lifecycle: { postStart: { exec: { command: ['false'] } } } },
+            state: waiting('PostStartHookError', 'Exec lifecycle hook ([false]) failed - error: exited with 4'),
+          },
+          {
+            events: [event('FailedPostStartHook', 'PostStartHook failed')],
+            open: [{ id: 1, kind: 'cri', name: 'StopContainer', start: plusMs(NOW, -12_000), attributes: {} }],
+          },
+        ),
+        finds: [
+          'its postStart hook fails: exited with 4',
+          'container main is being ended, with 30 s of grace, and is then started again after growing pauses',
+          'the agent kills it because its postStart hook failed',
+        ],
+      },
+      {
+        what: 'its message, where the event is not there yet',
+        facts: facts({
+          container: { lifecycle: { postStart: { httpGet: { port: 80 } } } },
+          state: waiting('PostStartHookError', 'HTTP 500'),
+        }),
+        finds: ['its postStart hook fails: HTTP 500', 'with HTTP GET POD:80/'],
+      },
       { what: 'no hook', facts: facts({ state: crashed({ exitCode: 1 }) }), finds: undefined },
     ],
   },
@@ -763,6 +789,7 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
         state: 'waiting',
       },
       { what: 'all run', facts: facts({ state: running }), finds: undefined },
+      { what: 'something has failed', facts: facts({ state: waiting('RegistryUnavailable') }), finds: undefined },
     ],
   },
   {

@@ -135,6 +135,14 @@ const serviceCases: readonly {
     rule: 'service-no-pods',
     text: /matches none of the 1 pods[\s\S]*nearly matches: it has app=wbe, the selector wants app=web/,
   },
+  {
+    what: 'the nearest of several comes first',
+    facts: serviceFacts({
+      pods: [labelled({ app: 'database' }), labelled({ app: 'wbe' }), labelled({ app: 'dns' })],
+    }),
+    rule: 'service-no-pods',
+    text: /none of the 3 pods[\s\S]*?nearly matches: it has app=wbe[\s\S]*?app=dns[\s\S]*?app=database/,
+  },
   { what: 'no pods', facts: serviceFacts({ pods: [] }), rule: 'service-no-pods', text: /the namespace has none/ },
   {
     what: 'pods that have ended',

@@ -295,7 +295,7 @@ test.each([
     'only its sandbox is left',
     gone({ runtime: { ...runtime, containers: [{ id: 'c1', name: 'main', attempt: 0, state: 'EXITED' }] } }),
     'force-deleted',
-    /its sandbox is still on node n1[\s\S]*crictl stopp s1/,
+    /its sandbox is still on node n1[\s\S]*crictl --runtime-endpoint \S+ stopp s1/,
   ],
   [
     'a static pod without a mirror',
