@@ -1,7 +1,7 @@
 // From evidence (spans, versions of the pod's object) to a timeline. Pure: the same evidence gives the same timeline.
 
 import { isPodReady } from '../../agent/model/pod-ready.ts';
-import { type EpochMs, epochMs } from '../../lib/clock.ts';
+import { type EpochMs, elapsedMs, epochMs } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
 import type { Span } from '../../lib/trace.ts';
 import { type Causes, causesOf } from './causes.ts';
@@ -175,18 +175,28 @@ function readyBar(bars: readonly Draft[], links: ReadonlyMap<string, readonly st
 interface Goal {
   readonly bar: Draft;
   readonly name: string;
+  /** ms from the origin. */
+  readonly end: number;
 }
 
-function goalOf(bars: readonly Draft[], links: ReadonlyMap<string, readonly string[]>): Goal | undefined {
+/** `ready`: when a watch showed the pod as Ready, which may be before the write's own response: ms from the origin. */
+function goalOf(
+  bars: readonly Draft[],
+  links: ReadonlyMap<string, readonly string[]>,
+  ready: number | undefined,
+): Goal | undefined {
   const write = readyBar(bars, links);
-  if (write !== undefined) return { bar: write, name: 'Ready' };
+  if (write !== undefined) {
+    const isWithin = ready !== undefined && ready > write.start && ready < write.end;
+    return { bar: write, name: 'Ready', end: isWithin ? ready : write.end };
+  }
   const version = bars.find(
     ({ id, name }) => id.startsWith('object ') && /\bReady$/.test(name) && !name.includes('not Ready'),
   );
-  if (version !== undefined) return { bar: version, name: 'Ready' };
+  if (version !== undefined) return { bar: version, name: 'Ready', end: version.end };
   const started = bars.filter(({ name, outcome }) => name.startsWith('StartContainer') && outcome === 'ok');
   const last = started.reduce<Draft | undefined>((a, b) => (a === undefined || b.end > a.end ? b : a), undefined);
-  return last === undefined ? undefined : { bar: last, name: 'the last container started' };
+  return last === undefined ? undefined : { bar: last, name: 'the last container started', end: last.end };
 }
 
 function pathOf(
@@ -202,8 +212,8 @@ function pathOf(
   const last = bars.find(({ id }) => id === goal.bar.id);
   const candidates = bars.filter(({ lane, end }) => lane !== 'containers' && end >= from.offset);
   const segments =
-    last === undefined ? [] : criticalPath({ bars: candidates, links, beginning }, last, from.offset, last.end);
-  return { from: from.name, to: goal.name, start: from.offset, end: goal.bar.end, segments };
+    last === undefined ? [] : criticalPath({ bars: candidates, links, beginning }, last, from.offset, goal.end);
+  return { from: from.name, to: goal.name, start: from.offset, end: goal.end, segments };
 }
 
 type PathLinks = ReadonlyMap<string, readonly string[]>;
@@ -289,12 +299,13 @@ function schedulerBars({ created, bound }: ExactMoments, origin: EpochMs): Draft
 interface ExactMoments {
   readonly created: EpochMs | undefined;
   readonly bound: EpochMs | undefined;
+  readonly ready: EpochMs | undefined;
 }
 
-function exactMoments({ created, bound }: Moments): ExactMoments {
+function exactMoments({ created, bound, ready }: Moments): ExactMoments {
   const exact = (moment: Moment | undefined): EpochMs | undefined =>
     moment?.uncertainMs === 0 ? moment.at : undefined;
-  return { created: exact(created), bound: exact(bound) };
+  return { created: exact(created), bound: exact(bound), ready: exact(ready) };
 }
 
 /** Where the timeline begins. */
@@ -337,7 +348,8 @@ export function buildTimeline(all: Evidence, options: BuildOptions = {}): Timeli
   const { bars, lanes } = withRows(drafts, end);
   const { links, inferred } = linksOf(causes, evidence, scheduler.length > 0);
   const isOnePod = new Set(spans.flatMap(({ pod }) => pod?.uid ?? [])).size === 1;
-  const goal = isOnePod ? goalOf(bars, links) : undefined;
+  const ready = exact.ready === undefined ? undefined : elapsedMs(origin, exact.ready);
+  const goal = isOnePod ? goalOf(bars, links, ready) : undefined;
   return {
     title: options.pod === undefined ? 'All pods' : titleOf(spans, options.pod),
     source: evidence.source,

@@ -16,18 +16,18 @@ export interface SvgOptions {
   readonly comparison?: Comparison | undefined;
 }
 
-/** Each with a contrast of 3 to 1 against both backgrounds; black or white text on it has 4.5 to 1. */
+/** Each with a contrast of 3 to 1 against both backgrounds; white text on it has 4.5 to 1. */
 export const LANE_COLOURS: Readonly<Record<Bar['lane'], string>> = {
-  api: '#3b7dd8',
+  api: '#3775ca',
   scheduler: '#8661c5',
-  worker: '#0f8a8a',
+  worker: '#0e8282',
   volumes: '#9a6a1f',
-  cgroup: '#7a7f2a',
-  cri: '#2f8f4e',
-  cni: '#c2571a',
+  cgroup: '#757928',
+  cri: '#2c8549',
+  cni: '#bf561a',
   kernel: '#6b7683',
   probes: '#b8478f',
-  containers: '#5f8ca8',
+  containers: '#527991',
 };
 
 export const OWNER_COLOURS: Readonly<Record<Owner, string>> = {
@@ -39,7 +39,7 @@ export const OWNER_COLOURS: Readonly<Record<Owner, string>> = {
   kernel: LANE_COLOURS.kernel,
   volumes: LANE_COLOURS.volumes,
   probe: LANE_COLOURS.probes,
-  waiting: '#8c8c8c',
+  waiting: '#757575',
 };
 
 const LABEL_WIDTH = 130;

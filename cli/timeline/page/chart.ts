@@ -146,9 +146,12 @@ function drawGrid(pen: CanvasRenderingContext2D, top: number, bottom: number): v
 
 function drawAxis(pen: CanvasRenderingContext2D): void {
   pen.fillStyle = ink.muted;
-  pen.textAlign = 'center';
-  for (const tick of ticks(view, chartWidth() / 110)) pen.fillText(durationText(tick), xOf(tick), AXIS / 2);
-  pen.textAlign = 'left';
+  for (const tick of ticks(view, chartWidth() / 110)) {
+    const text = durationText(tick);
+    const { width: wide } = pen.measureText(text);
+    // The last one ends with the chart.
+    pen.fillText(text, Math.min(xOf(tick) - wide / 2, width - wide - 2), AXIS / 2);
+  }
 }
 
 function colourOf({ bar, segment }: Item): string {

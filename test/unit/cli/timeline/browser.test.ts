@@ -110,6 +110,15 @@ function inBrowser(path: string): void {
     expect(await text('path')).toContain('▲ B slower');
   });
 
+  test('where the keyboard’s focus is can be seen on the chart: its ring is inside of what the box around it shows', async () => {
+    await show([one]);
+    await page.press('ArrowDown');
+    const ring = await page.evaluate(
+      `(() => { const s = getComputedStyle(document.getElementById('chart')); return [s.outlineStyle, parseFloat(s.outlineOffset) + parseFloat(s.outlineWidth)]; })()`,
+    );
+    expect(ring).toEqual(['solid', 0]);
+  });
+
   test.each(['light', 'dark'])('%s', async (value) => {
     await page.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] });
     await show([one]);

@@ -102,6 +102,18 @@ test('an object that was read later has times in whole seconds, and the way begi
   expect(timeline.critical?.from).toBe('seen by the agent');
 });
 
+test('Ready that a watch shows before the write has its response is the end of the path', () => {
+  const objects = [
+    version('11', 0),
+    version('12', 9, { node: 'n1' }),
+    version('14', 160, { node: 'n1', phase: 'Running', ready: true }),
+  ];
+  const { critical, marks } = build(podStart(), objects);
+  expect(marks.at(-1)).toEqual({ name: 'Ready', offset: 160, uncertainMs: 0 });
+  expect(critical).toMatchObject({ to: 'Ready', end: 160 });
+  expect(critical?.segments.at(-1)).toMatchObject({ text: 'waiting for the API server: PATCH pods/status', end: 160 });
+});
+
 test('of two pods of one name the newer one is shown', () => {
   const newer = { ...POD, uid: 'u-9' };
   const spans = [...podStart(), span(30, 'api', 'SyncLoop ADD', 900, 900, { pod: newer })];

@@ -8,7 +8,7 @@ import type { PageData } from '../../../../cli/timeline/page/data.ts';
 import { toTraceFile } from '../../../../cli/timeline/perfetto.ts';
 import { EvidenceReader, recordingLines } from '../../../../cli/timeline/recording.ts';
 import { formatOf } from '../../../../cli/timeline/run.ts';
-import { renderSvg } from '../../../../cli/timeline/svg.ts';
+import { LANE_COLOURS, OWNER_COLOURS, renderSvg } from '../../../../cli/timeline/svg.ts';
 import { renderText } from '../../../../cli/timeline/text.ts';
 import { shownWindow } from '../../../../cli/timeline/window.ts';
 import { evidence, podStart, span, version } from './support.ts';
@@ -205,3 +205,25 @@ test('a name that says no format is refused', () => {
   expect(() => formatOf({ output: 'trace' })).toThrow(/--format/);
   expect(formatOf({ output: 'trace', format: 'svg' })).toBe('svg');
 });
+
+/** The contrast of two colours by WCAG 2: 1 to 21. */
+function contrast(...colours: readonly [string, string]): number {
+  const [low = 0, high = 0] = colours
+    .map((colour) => {
+      const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
+        const part = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
+        return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    })
+    .sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}
+
+test.each([...Object.entries(LANE_COLOURS), ...Object.entries(OWNER_COLOURS)])(
+  'a bar of %s, %s, can be told from both backgrounds, and white text on it can be read',
+  (_what, colour) => {
+    expect(contrast(colour, '#ffffff')).toBeGreaterThanOrEqual(4.5);
+    for (const background of ['#f6f8fa', '#161b22']) expect(contrast(colour, background)).toBeGreaterThanOrEqual(3);
+  },
+);
