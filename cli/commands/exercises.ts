@@ -2,7 +2,7 @@
 
 import { Command, InvalidArgumentError } from 'commander';
 import type { LabCommand } from '../exercises/run.ts';
-import { DEFAULT_ROOT } from '../lab/paths.ts';
+import { rootOfShell } from '../exercises/shell-root.ts';
 import { stopSignal } from './signals.ts';
 
 const DEFAULT_WIDTH = 100;
@@ -32,7 +32,7 @@ function seconds(text: string): number {
 function subcommand(name: string, description: string): Command {
   return new Command(name)
     .description(description)
-    .option('--root <dir>', 'the lab’s directory', DEFAULT_ROOT)
+    .option('--root <dir>', 'the lab’s directory', rootOfShell(process.env))
     .exitOverride();
 }
 

@@ -12,10 +12,11 @@ import { worksIn } from '../../../../cli/exercises/leave.ts';
 import { renderFindings } from '../../../../cli/exercises/report.ts';
 import { nodePatch } from '../../../../cli/exercises/saved.ts';
 import { namespaceOf } from '../../../../cli/exercises/session.ts';
+import { rootOfShell } from '../../../../cli/exercises/shell-root.ts';
 import { paragraphsOf, typeCommands, typed } from '../../../../cli/exercises/solve.ts';
 import { readCurrent, removeCurrent, writeCurrent } from '../../../../cli/exercises/state.ts';
 import { commandsOf, parseText, renderMarkdown, renderStep } from '../../../../cli/exercises/text.ts';
-import { labPaths } from '../../../../cli/lab/paths.ts';
+import { DEFAULT_ROOT, labPaths } from '../../../../cli/lab/paths.ts';
 import type { Node } from '../../../../client/types.ts';
 import { finding, isSolved } from '../../../../labs/exercises/model.ts';
 import type { Clock } from '../../../../lib/clock.ts';
@@ -253,4 +254,9 @@ describe('state and input', () => {
     expect(() => parseRequest('[]')).toThrow('not an object');
   });
   it('namespaces of exercises have names of their own', () => expect(namespaceOf('a')).toBe('exercise-a'));
+  it('in the shell of an exercise, commands are about its lab', () => {
+    expect(rootOfShell({ LAB: '/srv/lab', NAMESPACE: namespaceOf('a') })).toBe('/srv/lab');
+    expect(rootOfShell({ LAB: '/srv/lab' })).toBe(DEFAULT_ROOT);
+    expect(rootOfShell({ NAMESPACE: namespaceOf('a') })).toBe(DEFAULT_ROOT);
+  });
 });
