@@ -5,7 +5,7 @@ kubectl wait --for=condition=Ready pod/bronze --timeout=120s
 
 kubectl get pod bronze -o jsonpath='{.status.qosClass}{"\n"}'
 
-find /sys/fs/cgroup -maxdepth 6 -type d -path "*$CGROUP_ROOT/kubepods*" -name 'pod*'
+find /sys/fs/cgroup -maxdepth 6 -type d -name "pod$(kubectl get pod bronze -o jsonpath='{.metadata.uid}')"
 
 sed -i 's/resources: {}/resources: {limits: {cpu: 100m, memory: 32Mi}}/' gold.yaml
 
