@@ -62,14 +62,15 @@ export class AttachmentCache {
 
   /** The attachments of one container. Rejects when a file of it cannot be understood. */
   ofContainer(containerId: string): readonly CachedAttachment[] {
-    const listing = this.#read(`${containerId}~`);
+    const listing = this.#read((name) => name.startsWith(`${containerId}~`));
     const [broken] = listing.broken;
     if (broken !== undefined) throw broken;
     return listing.entries;
   }
 
-  list(): CacheListing {
-    return this.#read('');
+  /** `skip`: containers whose files are not read. */
+  list(skip: (containerId: string) => boolean = () => false): CacheListing {
+    return this.#read((name) => !skip(name.split('~', 1)[0] ?? ''));
   }
 
   /** Whether there is no entry, and no file in place of one. Reads names alone. */
@@ -77,11 +78,11 @@ export class AttachmentCache {
     return !namesIn(this.#dir).some(isEntryName);
   }
 
-  #read(prefix: string): CacheListing {
+  #read(isWanted: (name: string) => boolean): CacheListing {
     const entries: CachedAttachment[] = [];
     const broken: Error[] = [];
     for (const name of namesIn(this.#dir)) {
-      if (!name.startsWith(prefix) || !isEntryName(name)) continue;
+      if (!isEntryName(name) || !isWanted(name)) continue;
       const path = join(this.#dir, name);
       const text = readIfExists(path);
       if (text === undefined) continue;

@@ -36,6 +36,13 @@ export interface CniRuntimeOptions {
   readonly pluginTimeoutMs?: number | undefined;
 }
 
+export interface GarbageOptions {
+  /** Whether a container is known to be there. */
+  readonly inUse?: (containerId: string) => boolean;
+  /** Attachments in use that are not in the cache. */
+  readonly alsoValid?: readonly AttachmentRef[];
+}
+
 export interface GarbageReport {
   /** Attachments that were undone. */
   readonly removed: readonly AttachmentRef[];
@@ -319,19 +326,20 @@ export class CniRuntime {
 
   /**
    * Undoes every attachment that `isStale` names, each by its own configuration. Then, from 1.1.0 on and unless the
-   * network has disableGC, gives each plugin the attachments that remain, for it to drop all others; `alsoValid` are
-   * attachments in use that are not in the cache.
+   * network has disableGC, gives each plugin the attachments that remain, for it to drop all others. What is in use is not
+   * asked about, and its files are not even read where no plugin has to know them: a round of a full node costs one look at names.
    */
   async collectGarbage(
     list: NetworkConfigList | undefined,
     isStale: (entry: CachedAttachment) => Promise<boolean>,
-    alsoValid: readonly AttachmentRef[] = [],
+    { inUse = () => false, alsoValid = [] }: GarbageOptions = {},
   ): Promise<GarbageReport> {
-    const listing = this.#cache.list();
+    const listing = this.#cache.list(list === undefined ? inUse : undefined);
     const failures: Error[] = [...listing.broken];
     const removed: AttachmentRef[] = [];
     const stuck = new Set<string>();
     for (const { containerId, ifName } of listing.entries) {
+      if (inUse(containerId)) continue;
       await this.#lock.shared(containerId, async () => {
         // Read again inside the lock: an operation that was under way may have changed it.
         for (const entry of this.#cache.ofContainer(containerId)) {

@@ -156,7 +156,8 @@ export class SandboxNetwork {
 
   /** Undoes the attachments of sandboxes that Docker has no more: made between a start and the shim's end. */
   async collectGarbage(sandboxes: ReadonlySet<string>): Promise<readonly Error[]> {
-    const report = await this.#cni.collectGarbage(undefined, async ({ containerId }) => !sandboxes.has(containerId));
+    const inUse = (containerId: string): boolean => sandboxes.has(containerId);
+    const report = await this.#cni.collectGarbage(undefined, async () => true, { inUse });
     return report.failures;
   }
 

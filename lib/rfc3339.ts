@@ -5,7 +5,8 @@ import { type EpochMs, epochMs } from './clock.ts';
 
 /** metav1.Time: whole seconds, cut off and never rounded up. */
 export function rfc3339(at: EpochMs): string {
-  return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
+  // ".123Z" is at the end of each.
+  return `${new Date(at).toISOString().slice(0, -5)}Z`;
 }
 
 /** metav1.MicroTime: six digits behind the point, the last three of them 0. */

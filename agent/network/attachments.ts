@@ -114,11 +114,13 @@ export class Attachments implements CniOperations {
     const report = await cni.collectGarbage(
       config?.kind === 'loaded' ? config.network.list : undefined,
       async ({ containerId: sandboxId, netns }) => {
-        if (list.ids.has(sandboxId)) return false;
         const since = this.#addedAt.get(sandboxId) ?? this.#startedAt;
         return isForgotten({ sandboxId, since, hasNamespace: (await usableNetns(netns)) !== '' }, list);
       },
-      [...list.ids].map((containerID) => ({ containerID, ifname: 'eth0' })),
+      {
+        inUse: (sandboxId) => list.ids.has(sandboxId),
+        alsoValid: [...list.ids].map((containerID) => ({ containerID, ifname: 'eth0' })),
+      },
     );
     for (const { containerID } of report.removed) {
       this.#forget(containerID);

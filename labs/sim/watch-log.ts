@@ -119,7 +119,7 @@ export class WatchLog<T> {
   }
 
   #after(version: number): readonly Entry<T>[] {
-    const first = this.#entries.findIndex((entry) => entry.version > version);
-    return first < 0 ? [] : this.#entries.slice(first);
+    // From the end: a watch is mostly one event behind.
+    return this.#entries.slice(this.#entries.findLastIndex((entry) => entry.version <= version) + 1);
   }
 }

@@ -1,4 +1,4 @@
-import { readdir, rm, symlink } from 'node:fs/promises';
+import { readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { answerOf } from '../../../cni/invoke.ts';
@@ -341,15 +341,37 @@ describe('garbage collection', () => {
     expect(host.names().slice(2)).toEqual(['DEL one']);
     expect((await runtime.allAttachments()).entries.map((entry) => entry.containerId)).toEqual(['c2']);
   });
+  it('neither asks about what is in use nor reads its files, where no plugin has to know them', async () => {
+    await setUp(plugins);
+    const runtime = host.runtime();
+    await runtime.add(chainOf('0.3.1', 'one'), pod());
+    await runtime.add(chainOf('0.3.1', 'one'), pod({ containerId: 'c2' }));
+    const file = join(host.cacheDir, 'attachments', 'c2~eth0@net.json');
+    await writeFile(file, 'not JSON');
+    const asked: string[] = [];
+    const isStale = async ({ containerId }: { readonly containerId: string }): Promise<boolean> => {
+      asked.push(containerId);
+      return true;
+    };
+    const inUse = (containerId: string): boolean => containerId === 'c2';
+    expect(await runtime.collectGarbage(undefined, isStale, { inUse })).toEqual({
+      removed: [{ containerID: 'c1', ifname: 'eth0' }],
+      failures: [],
+    });
+    expect(asked).toEqual(['c1']);
+    const withPlugins = await runtime.collectGarbage(chainOf('0.3.1', 'one'), isStale, { inUse });
+    expect(withPlugins.failures.map(({ message }) => message)).toEqual([expect.stringContaining(file)]);
+    expect(asked).toEqual(['c1']);
+  });
   it('gives plugins of 1.1.0 the attachments that remain, under both spellings of the key', async () => {
     await setUp(plugins);
     const runtime = host.runtime();
     const list = chainOf('1.1.0', 'one');
     await runtime.add(list, pod());
     await runtime.add(list, pod({ containerId: 'c2' }));
-    await runtime.collectGarbage(list, async (entry) => entry.containerId === 'c1', [
-      { containerID: 'c3', ifname: 'eth0' },
-    ]);
+    await runtime.collectGarbage(list, async (entry) => entry.containerId === 'c1', {
+      alsoValid: [{ containerID: 'c3', ifname: 'eth0' }],
+    });
     expect(host.names().slice(2)).toEqual(['DEL one', 'GC one']);
     const valid = [
       { containerID: 'c2', ifname: 'eth0' },
