@@ -7,7 +7,7 @@ import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { EventFact, PodFacts } from './facts.ts';
 import type { Detail } from './finding.ts';
 import type { ContainerView } from './pod-view.ts';
-import { containers } from './pod-view.ts';
+import { containers, isSidecar } from './pod-view.ts';
 
 export interface ContainerEnd {
   readonly view: ContainerView;
@@ -54,13 +54,16 @@ export function restartingContainer(facts: PodFacts): ContainerEnd | undefined {
   const views = containers(facts);
   const waiting = views.find(({ status }) => status?.state?.waiting?.reason === 'CrashLoopBackOff');
   if (waiting !== undefined) return endOfContainer(waiting);
-  const ended = views.find(({ status, init, spec }) => {
+  const ended = views.find((view) => {
+    const { status, init, spec } = view;
     const { state, restartCount = 0, ready } = status ?? {};
     if (state?.terminated !== undefined) {
       const restarts = init ? initRestartsAfterExit : restartsAfterExit;
       return restarts(facts.pod, spec, state.terminated.exitCode);
     }
-    return state?.running !== undefined && restartCount > 0 && ready === false && status?.started !== true;
+    // An init container counts as started as soon as it runs: it has done its work when it has ended.
+    const isThrough = status?.started === true && (!init || isSidecar(view));
+    return state?.running !== undefined && restartCount > 0 && ready === false && !isThrough;
   });
   return ended === undefined ? undefined : endOfContainer(ended);
 }

@@ -28,6 +28,11 @@ export function containers({ pod }: PodFacts): readonly ContainerView[] {
   return [...initContainers.map(view(true, initContainerStatuses)), ...main.map(view(false, containerStatuses))];
 }
 
+/** An init container that goes on beside the containers (KEP-753). */
+export function isSidecar({ init, spec }: ContainerView): boolean {
+  return init && spec.restartPolicy === 'Always';
+}
+
 /** The first container that waits for one of these reasons. */
 export function waitingFor(facts: PodFacts, ...reasons: readonly string[]): ContainerView | undefined {
   return containers(facts).find(({ status }) => reasons.includes(status?.state?.waiting?.reason ?? ''));

@@ -4,8 +4,14 @@ import { elapsedMs } from '../../../lib/clock.ts';
 import { logDetails, restartingContainer } from '../container-end.ts';
 import type { PodFacts } from '../facts.ts';
 import type { Rule } from '../finding.ts';
-import { isDeleted, podArgument } from '../pod-view.ts';
+import { type ContainerView, isDeleted, isSidecar, podArgument } from '../pod-view.ts';
 import { duration, exitCode, plural } from '../words.ts';
+
+function stateText({ status }: ContainerView): string {
+  const { waiting, running } = status?.state ?? {};
+  if (waiting !== undefined) return `waits for its next start (${waiting.reason})`;
+  return running === undefined ? 'has ended' : 'runs again';
+}
 
 export const crashLoop: Rule<PodFacts> = {
   name: 'crash-loop',
@@ -17,7 +23,7 @@ export const crashLoop: Rule<PodFacts> = {
       startedAt === undefined || finishedAt === undefined || startedAt > finishedAt
         ? undefined
         : elapsedMs(startedAt, finishedAt);
-    const what = view.init ? 'init container' : 'container';
+    const what = isSidecar(view) ? 'sidecar' : view.init ? 'init container' : 'container';
     const policy = facts.pod.spec.restartPolicy ?? 'Always';
     const done = code === 0;
     const previous = view.status?.state?.running !== undefined;
@@ -28,7 +34,7 @@ export const crashLoop: Rule<PodFacts> = {
         : `${what} ${name} ends again and again with ${exitCode(code, signal)}`,
       chain: [
         {
-          text: `${what} ${name} ${view.status?.state?.waiting === undefined ? 'has ended' : `waits for its next start (${view.status.state.waiting.reason})`}`,
+          text: `${what} ${name} ${stateText(view)}`,
           ...(next === undefined ? {} : { next }),
         },
         {
@@ -42,7 +48,9 @@ export const crashLoop: Rule<PodFacts> = {
               },
             ]
           : []),
-        ...(view.init ? [{ text: 'the pod’s containers start only when all init containers have succeeded' }] : []),
+        ...(view.init && !isSidecar(view)
+          ? [{ text: 'the pod’s containers start only when all init containers have succeeded' }]
+          : []),
       ],
       details: logDetails(facts, name),
       commands: [

@@ -48,7 +48,7 @@ export const outOfMemory: Rule<PodFacts> = {
       details: logDetails(facts, name),
       commands: [
         {
-          command: `kubectl get pod ${podArgument(facts)} -o jsonpath='{.spec.containers[*].resources}'`,
+          command: `kubectl get pod ${podArgument(facts)} -o jsonpath='{.spec.${view.init ? 'initContainers' : 'containers'}[*].resources}'`,
           why: `its limits: raise resources.limits.memory, or find what takes so much`,
         },
       ],

@@ -4,7 +4,7 @@ import { type EpochMs, elapsedMs } from '../../../lib/clock.ts';
 import { parseRfc3339 } from '../../../lib/rfc3339.ts';
 import type { Download, PodFacts } from '../facts.ts';
 import type { Cause, Rule } from '../finding.ts';
-import { containers, isDeleted, isEnded, isScheduled, lastEvent } from '../pod-view.ts';
+import { containers, isDeleted, isEnded, isScheduled, isSidecar, lastEvent } from '../pod-view.ts';
 import { bytes, duration } from '../words.ts';
 
 /** Parts of images that are shown one by one. */
@@ -63,13 +63,15 @@ function pullOf(facts: PodFacts): Pull | undefined {
 }
 
 function stepOf(facts: PodFacts): Cause {
+  // One that runs counts as started, and the others wait for its end; of a sidecar they wait for its startup probe alone.
   const init = containers(facts).find(
-    ({ init: isInit, status }) => isInit && status?.state?.running !== undefined && !status.started,
+    (view) =>
+      view.init && view.status?.state?.running !== undefined && !(isSidecar(view) && view.status.started === true),
   );
   const since = parseRfc3339(init?.status?.state?.running?.startedAt);
   if (init !== undefined)
     return {
-      text: `init container ${init.spec.name} runs; the others wait for it to succeed`,
+      text: `init container ${init.spec.name} runs; the others wait for it to ${isSidecar(init) ? 'have started' : 'succeed'}`,
       ...(since === undefined ? {} : { since }),
     };
   if (facts.runtime?.sandboxes.some(({ ready }) => ready) === false)

@@ -115,6 +115,9 @@ export const crashing: readonly object[] = [
     { terminationGracePeriodSeconds: 3600 },
     { lifecycle: { postStart: { exec: { command: ['sh', '-c', 'exit 8'] } } } },
   ),
+  bare('init-runs', FOREVER, {
+    initContainers: [{ name: 'prepare', image: 'busybox:stable', command: ['sh', '-c', FOREVER] }],
+  }),
   bare('init-fails', FOREVER, {
     initContainers: [{ name: 'prepare', image: 'busybox:stable', command: ['sh', '-c', 'echo no schema; exit 4'] }],
   }),

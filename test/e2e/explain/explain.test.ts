@@ -196,6 +196,7 @@ const cases: readonly Case[] = [
     verdict: /postStart hook fails: .*exited with 8/,
     text: /container main is being ended, with 1 h of grace/,
   },
+  { pod: 'init-runs', rule: 'starting', verdict: /init container prepare runs; the others wait for it to succeed/ },
   {
     pod: 'init-fails',
     rule: 'crash-loop',

@@ -343,6 +343,50 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
         facts: facts({ state: { state: { terminated: { exitCode: 1, finishedAt: before(1) } } } }),
         finds: ['ends again and again with exit code 1'],
       },
+      ...[
+        {
+          what: 'an init container that runs again',
+          init: {},
+          finds: [
+            'init container prepare ends again and again with exit code 4',
+            'init container prepare runs again',
+            'only when all init containers have succeeded',
+          ],
+        },
+        { what: 'a sidecar that runs again', init: { restartPolicy: 'Always' }, finds: undefined },
+      ].map(({ what, init, finds }) => ({
+        what,
+        facts: facts({
+          spec: { initContainers: [{ name: 'prepare', image: 'busybox:stable', ...init }] },
+          status: {
+            initContainerStatuses: [
+              {
+                ...running,
+                name: 'prepare',
+                image: '',
+                imageID: '',
+                ready: false,
+                restartCount: 2,
+                lastState: { terminated: { exitCode: 4, finishedAt: before(50) } },
+              },
+            ],
+          },
+          state: waiting('PodInitializing'),
+        }),
+        finds,
+      })),
+      {
+        what: 'a sidecar',
+        facts: facts({
+          spec: { initContainers: [{ name: 'side', image: 'busybox:stable', restartPolicy: 'Always' }] },
+          status: {
+            initContainerStatuses: [
+              { name: 'side', image: '', imageID: '', ready: false, restartCount: 3, ...crashed({ exitCode: 7 }) },
+            ],
+          },
+        }),
+        finds: [/^sidecar side ends again and again with exit code 7(?![\s\S]*init containers)/],
+      },
       {
         what: 'it has ended for good',
         facts: facts({ spec: { restartPolicy: 'Never' }, state: { state: { terminated: { exitCode: 1 } } } }),
@@ -790,6 +834,39 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
       },
       { what: 'all run', facts: facts({ state: running }), finds: undefined },
       { what: 'something has failed', facts: facts({ state: waiting('RegistryUnavailable') }), finds: undefined },
+      ...[
+        {
+          what: 'an init container runs',
+          init: {},
+          started: true,
+          finds: 'init container prepare runs; the others wait for it to succeed',
+        },
+        {
+          what: 'a sidecar has not started',
+          init: { restartPolicy: 'Always' },
+          started: false,
+          finds: 'the others wait for it to have started',
+        },
+        {
+          what: 'a sidecar has started',
+          init: { restartPolicy: 'Always' },
+          started: true,
+          finds: 'its containers are created and started',
+        },
+      ].map(({ what, init, started, finds }) => ({
+        what,
+        facts: facts({
+          spec: { initContainers: [{ name: 'prepare', image: 'busybox:stable', ...init }] },
+          status: {
+            initContainerStatuses: [
+              { ...running, name: 'prepare', image: '', imageID: '', ready: false, restartCount: 0, started },
+            ],
+          },
+          state: waiting('PodInitializing'),
+        }),
+        finds: [finds],
+        state: 'waiting' as const,
+      })),
     ],
   },
   {
