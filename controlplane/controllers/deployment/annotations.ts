@@ -36,12 +36,20 @@ function numberIn({ metadata }: Annotated, name: string): number | undefined {
 
 export const desiredReplicas = (set: Annotated): number | undefined => numberIn(set, DESIRED);
 export const maxReplicas = (set: Annotated): number | undefined => numberIn(set, MAX);
-/** 0 for a set without one. */
-export const revisionOf = (set: Annotated): number => numberIn(set, REVISION) ?? 0;
+/** A revision is a 64-bit number, as Go parses it; undefined for any other text. */
+function parseRevision(text: string): bigint | undefined {
+  if (!/^[+-]?\d+$/.test(text)) return undefined;
+  const number = BigInt(text.replace('+', ''));
+  return BigInt.asIntN(64, number) === number ? number : undefined;
+}
+
+/** 0 for a set without one, or with one that is no number. */
+export const revisionOf = ({ metadata }: Annotated): bigint =>
+  parseRevision(getOwn(metadata.annotations, REVISION) ?? '') ?? 0n;
 
 /** The revision of a template that is new: one more than all old ones have. */
-export function nextRevision(old: readonly ReplicaSet[]): number {
-  return Math.max(0, ...old.map(revisionOf)) + 1;
+export function nextRevision(old: readonly ReplicaSet[]): bigint {
+  return old.map(revisionOf).reduce((highest, each) => (each > highest ? each : highest), 0n) + 1n;
 }
 
 /** The two annotations of sizes, which every scaling writes. */
@@ -58,12 +66,12 @@ function withRevision(history: string, revision: string): string {
 }
 
 /** The annotations of the set that has the deployment's template, from those it has: the deployment's own, and the revision. */
-export function newSetAnnotations(deployment: Deployment, known: Annotations, revision: number): Annotations {
+export function newSetAnnotations(deployment: Deployment, known: Annotations, revision: bigint): Annotations {
   const copied = Object.entries(deployment.metadata.annotations ?? {}).filter(([name]) => !OWN.has(name));
   const next: Record<string, string> = { ...known, ...Object.fromEntries(copied) };
   const before = getOwn(known, REVISION);
-  if (before !== undefined && !/^\d+$/.test(before)) return next;
-  if (Number(before ?? 0) >= revision) return next;
+  const number = parseRevision(before ?? '0');
+  if (number === undefined || number >= revision) return next;
   next[REVISION] = String(revision);
   // The set had a revision: this is a rollback to it.
   if (before !== undefined) next[HISTORY] = withRevision(getOwn(known, HISTORY) ?? '', before);

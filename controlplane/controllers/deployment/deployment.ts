@@ -46,7 +46,7 @@ interface Draft {
   split: Split;
   conditions: readonly DeploymentCondition[];
   /** Of the current set; undefined while there is none. */
-  revision: number | undefined;
+  revision: bigint | undefined;
 }
 
 /** Keys are those of deployments. */

@@ -46,7 +46,7 @@ export const activeSets = (sets: readonly ReplicaSet[]): readonly ReplicaSet[] =
   sets.filter((set) => replicasOf(set) > 0);
 
 /** The replica set of the deployment's template, to be created. */
-export function newSet(deployment: Deployment, replicas: number, revision: number) {
+export function newSet(deployment: Deployment, replicas: number, revision: bigint) {
   const { metadata, spec, status } = deployment;
   const hash = templateHash(spec.template, status?.collisionCount);
   const labels = { ...spec.template.metadata?.labels, [HASH]: hash };
@@ -80,7 +80,7 @@ export function setsToDelete({ spec }: Deployment, old: readonly ReplicaSet[]): 
     (set.status?.replicas ?? 0) === 0 &&
     (set.metadata.generation ?? 0) <= (set.status?.observedGeneration ?? 0);
   return alive
-    .toSorted((a, b) => revisionOf(a) - revisionOf(b))
+    .toSorted((a, b) => Number(revisionOf(a) - revisionOf(b)))
     .slice(0, surplus)
     .filter(isEmpty);
 }

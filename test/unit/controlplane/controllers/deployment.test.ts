@@ -1,7 +1,11 @@
 // The Deployment controller: the sizes it gives its replica sets, the status it reports, and what it writes.
 
 import { describe, expect, it } from 'vitest';
-import { newSetAnnotations, REVISION } from '../../../../controlplane/controllers/deployment/annotations.ts';
+import {
+  newSetAnnotations,
+  nextRevision,
+  REVISION,
+} from '../../../../controlplane/controllers/deployment/annotations.ts';
 import { maxSurge, maxUnavailable } from '../../../../controlplane/controllers/deployment/counts.ts';
 import { DeploymentController } from '../../../../controlplane/controllers/deployment/deployment.ts';
 import { rollingStep, scaleAll } from '../../../../controlplane/controllers/deployment/scaling.ts';
@@ -163,7 +167,7 @@ describe('scaling', () => {
 describe('replica sets', () => {
   it('the one with the template is the current one, whatever its hash label', () => {
     const deployment = deploymentOf(1);
-    const body = newSet(deployment, 1, 3);
+    const body = newSet(deployment, 1, 3n);
     expect(body.metadata.name).toMatch(/^web-[bcdfghjklmnpqrstvwxz2456789]{1,10}$/);
     expect(body.metadata.annotations).toEqual({
       'deployment.kubernetes.io/revision': '3',
@@ -178,11 +182,24 @@ describe('replica sets', () => {
   it('a rollback makes an old set the newest revision, and keeps the history', () => {
     const deployment = deploymentOf(1);
     const known = { [REVISION]: '1', 'deployment.kubernetes.io/revision-history': '7' };
-    expect(newSetAnnotations(deployment, known, 3)).toEqual({
+    expect(newSetAnnotations(deployment, known, 3n)).toEqual({
       [REVISION]: '3',
       'deployment.kubernetes.io/revision-history': '7,1',
     });
-    expect(newSetAnnotations(deployment, { [REVISION]: '4' }, 3)).toEqual({ [REVISION]: '4' });
+    expect(newSetAnnotations(deployment, { [REVISION]: '4' }, 3n)).toEqual({ [REVISION]: '4' });
+  });
+
+  it('a revision is a 64-bit number, and no other text is one', () => {
+    const highest = (...revisions: readonly string[]) =>
+      nextRevision(
+        revisions.map((revision, index) => ({
+          ...setOf(`r${index}`, 1, 'v1'),
+          metadata: { ...setOf(`r${index}`, 1, 'v1').metadata, annotations: { [REVISION]: revision } },
+        })),
+      );
+    expect(highest('3546343826724305832', '7')).toBe(3546343826724305833n);
+    expect(highest('x', '9223372036854775808', '1.5', '-4')).toBe(1n);
+    expect(highest()).toBe(1n);
   });
 
   it('beyond the history limit the oldest empty ones go', () => {
@@ -267,7 +284,7 @@ describe('the controller', () => {
 
   it('takes another name where the name is taken by another template', async () => {
     const deployment = deploymentOf(1);
-    const { metadata } = newSet(deployment, 1, 1);
+    const { metadata } = newSet(deployment, 1, 1n);
     const env = environment();
     env.client.objects.set(`/apis/apps/v1/namespaces/demo/replicasets/${metadata.name}`, setOf(metadata.name, 1, 'v1'));
     env.client.failures.push(apiError(409, 'AlreadyExists'));
@@ -277,7 +294,7 @@ describe('the controller', () => {
     env.informers.deployments.replace([deployment]);
     await expect(controller.sync('demo/web')).rejects.toThrow('AlreadyExists');
     expect(statusOf(env.client.writes)).toMatchObject({ status: { collisionCount: 1 } });
-    const next = newSet({ ...deployment, status: { collisionCount: 1 } }, 1, 1);
+    const next = newSet({ ...deployment, status: { collisionCount: 1 } }, 1, 1n);
     expect(next.metadata.name).not.toBe(metadata.name);
   });
 });
