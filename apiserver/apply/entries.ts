@@ -1,7 +1,7 @@
 // metadata.managedFields: the list of who set what and when, read, written, sorted and kept short. Pure.
 
 import { isObject } from '../patch/json-value.ts';
-import { decode, type FieldSet, isEmpty, union } from './field-set.ts';
+import { decode, encode, type FieldSet, isEmpty, union } from './field-set.ts';
 import { ElementError } from './path-element.ts';
 
 /** One manager's part, as it is stored. */
@@ -96,7 +96,7 @@ function written({ manager, operation, apiVersion, time, fields, subresource }: 
     apiVersion,
     ...(time === undefined ? {} : { time }),
     fieldsType: 'FieldsV1',
-    fieldsV1: fields,
+    fieldsV1: encode(fields),
     ...(subresource === '' ? {} : { subresource }),
   };
 }

@@ -144,6 +144,19 @@ export function withNamedFields(set: FieldSet, type: ValueType | undefined): Fie
   return result;
 }
 
+/** The set as FieldsV1 is written: of each node "." first, then fields, keys, values and indexes in order. */
+export function encode(set: FieldSet): FieldSet {
+  const elements = Object.keys(set);
+  const ordered = isOrdered(elements) ? elements : elements.toSorted(compareElements);
+  const result: MutableSet = {};
+  for (const element of ordered) setOwn(result, element, encode(getOwn(set, element) ?? NO_FIELDS));
+  return result;
+}
+
+function isOrdered(elements: readonly string[]): boolean {
+  return elements.every((element, index) => index === 0 || compareElements(elements[index - 1] ?? '', element) < 0);
+}
+
 /** A client's FieldsV1 in canonical form; elements of kinds that are not known are dropped. Throws ElementError. */
 export function decode(value: unknown): FieldSet {
   const node = decodeNode(value);

@@ -103,12 +103,13 @@ export function shownPath(path: readonly string[]): string {
   return path.map(shownElement).join('');
 }
 
-const ORDER = 'fkvi';
+const ORDER = '.fkvi';
 
-/** Order of elements in an encoded set: fields by name, then elements by their keys, values, indexes. */
+/** Order of elements in an encoded set: ".", which stands for the node itself, fields by name, then elements by their keys, values, indexes. */
 export function compareElements(a: string, b: string): number {
   const kind = a.charAt(0);
   if (kind !== b.charAt(0)) return ORDER.indexOf(kind) - ORDER.indexOf(b.charAt(0));
+  if (a === b) return 0;
   if (kind === 'f') return a < b ? -1 : a > b ? 1 : 0;
   return compareValues(parse(a.slice(2)), parse(b.slice(2)));
 }

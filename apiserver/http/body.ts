@@ -81,7 +81,21 @@ export async function parseApplyBody(bytes: Uint8Array, converter: Converter): P
 }
 
 async function parseJsonOrYaml(bytes: Uint8Array, converter: Converter): Promise<unknown> {
-  const isJson = /^\s*\{\s*"/.test(textOf(bytes.subarray(0, 256)));
-  const { value } = isJson ? parseJson(bytes) : await parseYaml(bytes, converter);
-  return value;
+  // What begins like JSON can still be YAML alone: with a comma after the last element, or a comment.
+  if (/^\s*\{\s*"/.test(textOf(bytes.subarray(0, 256)))) {
+    checkJsonLimits(bytes, 'error converting YAML to JSON: the body');
+    const value = jsonValue(textOf(bytes));
+    if (value !== undefined) return value;
+  }
+  return (await parseYaml(bytes, converter)).value;
+}
+
+/** Undefined for what is no JSON. */
+function jsonValue(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
 }

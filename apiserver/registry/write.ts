@@ -154,7 +154,6 @@ export function* createSteps(
   const place = { namespace: row.namespaced ? namespace : '', name: object.metadata.name ?? '', object, settle };
   const attributes = admissionAttributes(registry, row, 'CREATE', place, options);
   yield* registry.admission.admit(attributes);
-  if (sentVersion !== '') throw badRequest('resourceVersion should not be set on objects to be created');
   clearSystemMetadata(object);
   const { metadata } = object;
   if (managedFields !== undefined) metadata.managedFields = managedFields;
@@ -170,6 +169,8 @@ export function* createSteps(
   yield* complete(registry, row, object, options, (whole) =>
     registry.admission.validate({ ...attributes, name: metadata.name ?? '', object: whole }),
   );
+  // Found by the storage upstream, after admission.
+  if (sentVersion !== '') throw badRequest('resourceVersion should not be set on objects to be created');
   for (let attempt = 1; ; attempt++) {
     const name = metadata.name ?? '';
     const key = registry.key(row, namespace, name);

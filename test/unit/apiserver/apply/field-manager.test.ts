@@ -168,6 +168,23 @@ describe('client-side apply', () => {
 });
 
 describe('managed fields of updates', () => {
+  test('are in the order of structured-merge-diff, whatever order the object has', () => {
+    const ports = [
+      { protocol: 'TCP', containerPort: 443 },
+      { name: 'http', protocol: 'TCP', containerPort: 80 },
+    ];
+    const template = {
+      spec: { containers: [{ ports, name: 'c', image: 'i' }] },
+      metadata: { labels: { b: '', a: '' } },
+    };
+    const [entry] = created(rc({ template })).metadata.managedFields ?? [];
+    expect(JSON.stringify(entry?.['fieldsV1'])).toBe(
+      '{"f:spec":{"f:template":{".":{},"f:metadata":{".":{},"f:labels":{".":{},"f:a":{},"f:b":{}}},"f:spec":{".":{},"f:containers":{".":{},' +
+        '"k:{\\"name\\":\\"c\\"}":{".":{},"f:image":{},"f:name":{},"f:ports":{".":{},' +
+        '"k:{\\"containerPort\\":80,\\"protocol\\":\\"TCP\\"}":{".":{},"f:containerPort":{},"f:name":{},"f:protocol":{}},' +
+        '"k:{\\"containerPort\\":443,\\"protocol\\":\\"TCP\\"}":{".":{},"f:containerPort":{},"f:protocol":{}}},"f:resources":{}}}}}}}',
+    );
+  });
   test('are cleared by an empty list, and then kept again from the next apply on', () => {
     const live = { ...created(rc({ replicas: 1 })), uid: 'u' };
     const cleared = structuredClone(rc({ replicas: 1 }, { managedFields: [] }));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseBody } from '../../../../apiserver/http/body.ts';
+import { parseApplyBody, parseBody } from '../../../../apiserver/http/body.ts';
 import { Converter } from '../../../../apiserver/http/convert-aside.ts';
 import { negotiate } from '../../../../apiserver/http/negotiate.ts';
 import { deleteOptions } from '../../../../apiserver/http/options.ts';
@@ -154,6 +154,12 @@ describe('a body', () => {
       await expect(parseBody(type, Buffer.from(text), converter)).rejects.toMatchObject({ status: { code } });
     });
   }
+
+  it('to apply that begins like JSON may be YAML alone', async () => {
+    const text = '{ "a": [1, 2,], # two\n "b": {"c": 1,},}';
+    await expect(parseApplyBody(Buffer.from(text), converter)).resolves.toEqual({ a: [1, 2], b: { c: 1 } });
+    await expect(parseApplyBody(Buffer.from('{ "a": '), converter)).rejects.toThrow('error decoding YAML: ');
+  });
 
   it('in YAML with keys that are there twice is refused with the line of each', async () => {
     const text = '\na: 1\nb:\n  c: 1\n  d: 2\n  c: 3\na: 4\n';
