@@ -14,6 +14,7 @@ import {
 import { formatMilli } from '../../../lib/quantity.ts';
 import type { PodFacts } from '../facts.ts';
 import type { Command, Rule } from '../finding.ts';
+import { type NeighbourRefusal, Neighbours } from '../neighbours.ts';
 import { selectedLabelsText, selectorTermsText } from '../node-selector-text.ts';
 import { condition, isDeleted, isScheduled, lastEvent, podArgument, timing } from '../pod-view.ts';
 import { bytes, list, plural } from '../words.ts';
@@ -92,7 +93,7 @@ function volumeElsewhere(node: Node, volumes: readonly Stored<PersistentVolume>[
   return undefined;
 }
 
-/** Why the node does not take the pod, as far as this program knows the filters. `volumes`: those of its claims. Pure. */
+/** Why the node itself does not take the pod, as far as this program knows the filters. `volumes`: those of its claims. Pure. */
 export function refusalsOf(
   pod: Pod,
   node: Node,
@@ -147,6 +148,14 @@ export function refusalsOf(
   return elsewhere === undefined ? short : [elsewhere];
 }
 
+function withPods(refusal: NeighbourRefusal | undefined): readonly Refusal[] {
+  const command = {
+    command: 'kubectl get pods -A --show-labels -o wide',
+    why: 'which pods are where, with their labels',
+  };
+  return refusal === undefined ? [] : [{ ...refusal, command }];
+}
+
 export const noNodeFits: Rule<PodFacts> = {
   name: 'no-node-fits',
   find: (facts) => {
@@ -166,7 +175,11 @@ export const noNodeFits: Rule<PodFacts> = {
     const volumes = [...facts.references.claims.values()].flatMap((claim) =>
       claim.state === 'found' ? (claim.value.volume ?? []) : [],
     );
-    const refusals = nodes.map((node) => ({ node, found: refusalsOf(pod, node, placed, volumes) }));
+    const neighbours = new Neighbours(pod, nodes, placed);
+    const refusals = nodes.map((node) => {
+      const own = refusalsOf(pod, node, placed, volumes);
+      return { node, found: own.length > 0 ? own : withPods(neighbours.refusal(node)) };
+    });
     const reasons = new Set(refusals.flatMap(({ found }) => found.map(({ reason }) => reason)));
     // kube-scheduler's words: "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had …."
     const inWords = message.replace(/^\d+\/\d+ nodes are available: /, '').replace(/\.?( preemption:.*)?$/, '');

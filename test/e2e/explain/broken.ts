@@ -18,6 +18,20 @@ const hostPort = { ports: [{ containerPort: 80, hostPort: 28_471 }] };
 export const pending: readonly object[] = [
   shellPod('too-big', FOREVER, {}, { resources: { requests: { cpu: '1000', memory: '1Ki' } } }),
   shellPod('selective', FOREVER, { nodeSelector: { disk: 'ssd' } }),
+  shellPod('lonely', FOREVER, {
+    affinity: {
+      podAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: { app: 'company' } } },
+        ],
+      },
+    },
+  }),
+  shellPod('spread', FOREVER, {
+    topologySpreadConstraints: [
+      { topologyKey: 'explain/zone', maxSkew: 1, whenUnsatisfiable: 'DoNotSchedule', labelSelector: {} },
+    ],
+  }),
   shellPod('gated', FOREVER, { schedulingGates: [{ name: 'example.com/approval' }] }),
   shellPod('unscheduled', FOREVER, { schedulerName: 'absent' }),
   shellPod('port-first', FOREVER, {}, hostPort),

@@ -83,6 +83,18 @@ const cases: readonly Case[] = [
     verdict: /its labels do not match/,
     text: /nodeSelector wants disk=ssd, the node has no label disk/,
   },
+  {
+    pod: 'lonely',
+    rule: 'no-node-fits',
+    verdict: /its pod affinity is not met/,
+    text: /pod affinity wants a pod with app=company in kubernetes\.io\/hostname=\S+; there is none/,
+  },
+  {
+    pod: 'spread',
+    rule: 'no-node-fits',
+    verdict: /its topology spread constraints are not met/,
+    text: /topology spread over explain\/zone: the node has no such label/,
+  },
   { pod: 'gated', rule: 'scheduling-gate', verdict: /waits for scheduling gate example\.com\/approval to be removed/ },
   { pod: 'unscheduled', rule: 'no-scheduler', verdict: /no scheduler named absent has considered it/ },
   {

@@ -147,6 +147,28 @@ const tables: readonly { readonly rule: Rule<PodFacts>; readonly cases: readonly
         state: 'broken',
       },
       {
+        what: 'pod affinity',
+        facts: facts({
+          spec: {
+            ...noNode,
+            affinity: {
+              podAffinity: {
+                requiredDuringSchedulingIgnoredDuringExecution: [
+                  { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels: { app: 'db' } } },
+                ],
+              },
+            },
+          },
+          status: unschedulable('0/1 nodes are available: 1 node(s) didn’t match pod affinity rules.'),
+        }),
+        finds: [
+          'takes it: its pod affinity is not met',
+          'node n1: pod affinity wants a pod with app=db in kubernetes.io/hostname=n1; there is none',
+          '$ kubectl get pods -A --show-labels',
+        ],
+        state: 'broken',
+      },
+      {
         what: 'no nodes',
         facts: facts({ spec: noNode, status: unschedulable('no nodes available to schedule pods') }, { nodes: [] }),
         finds: ['the cluster has no nodes'],
