@@ -31,7 +31,7 @@ export interface CountedAnswer {
   readonly ms: number;
 }
 
-export const zoneText = (zone: string): string => `${zone}.`;
+const zoneText = (zone: string): string => `${zone}.`;
 
 export class DnsMetrics {
   readonly #registry = new Registry();

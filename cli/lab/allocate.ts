@@ -80,7 +80,7 @@ export async function usedSubnets(): Promise<readonly string[]> {
 }
 
 /** Whether no process listens on a port, on any address. */
-export function portIsFree(port: number): Promise<boolean> {
+function portIsFree(port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', (error) => {

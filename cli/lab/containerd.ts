@@ -29,7 +29,7 @@ import {
 } from './containerd-config.ts';
 import type { Program } from './programs.ts';
 
-export const PAUSE_IMAGE = 'registry.k8s.io/pause:3.9';
+const PAUSE_IMAGE = 'registry.k8s.io/pause:3.9';
 /** For giving up only: an emulated machine is twenty times slower than a real one. */
 const START_DEADLINE_MS = 180_000;
 const STOP_GRACE_MS = 5_000;

@@ -135,7 +135,7 @@ export function dnsState(subnet: string, nodes: NodesState | undefined, hasProxy
 }
 
 /** The first address of the pods' subnet, which the bridge has. Pure. */
-export function bridgeAddress(subnet: string): string {
+function bridgeAddress(subnet: string): string {
   return subnet.replace(/\.\d+\/\d+$/, '.1');
 }
 

@@ -35,7 +35,7 @@ export interface RootIdentity extends DirectoryIdentity {
  * share, removed when it is empty and no other lab is up. pod-logs: the logs of this lab's pods in a shared directory.
  * cgroup: the highest one that is this lab's.
  */
-export const ENTRY_KINDS = [
+const ENTRY_KINDS = [
   'root',
   'directory',
   'file',

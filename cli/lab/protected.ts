@@ -111,7 +111,7 @@ export function pathsOfArguments(argv: readonly string[]): readonly string[] {
   });
 }
 
-export async function identityText(path: string): Promise<string | undefined> {
+async function identityText(path: string): Promise<string | undefined> {
   try {
     const { dev, ino } = await stat(path, { bigint: true });
     return `${dev}:${ino}`;

@@ -14,7 +14,7 @@ const MIN_FEASIBLE_NODES = 100;
 const MIN_PERCENTAGE = 5;
 
 /** How many feasible nodes end a search. Without a percentage: 50 % of a small cluster, less of a large one. */
-export function feasibleNodesToFind(nodes: number, percentage: number | undefined): number {
+function feasibleNodesToFind(nodes: number, percentage: number | undefined): number {
   if (nodes < MIN_FEASIBLE_NODES) return nodes;
   const wanted =
     percentage === undefined || percentage === 0

@@ -160,7 +160,7 @@ function fitUnbound(claims: readonly PersistentVolumeClaim[], node: Node, view: 
 const NO_VOLUME = "node(s) didn't find available persistent volumes to bind";
 
 /** The class's allowedTopologies: any of the terms, all of its expressions. */
-export function matchesTopologies({ allowedTopologies = [] }: StorageClass, node: Node): boolean {
+function matchesTopologies({ allowedTopologies = [] }: StorageClass, node: Node): boolean {
   if (allowedTopologies.length === 0) return true;
   const labels = node.metadata.labels ?? {};
   return allowedTopologies.some((term) =>
@@ -169,7 +169,7 @@ export function matchesTopologies({ allowedTopologies = [] }: StorageClass, node
 }
 
 /** Whether some capacity that the driver published for the class, reachable from the node, is enough. */
-export function hasRoom(
+function hasRoom(
   claim: PersistentVolumeClaim,
   storageClass: StorageClass,
   node: Node,

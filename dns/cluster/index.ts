@@ -68,7 +68,7 @@ export interface ClusterView {
 const SERVICE_NAME = 'kubernetes.io/service-name';
 const LONGEST_LABEL = 63;
 
-export function serviceEntry({ metadata, spec }: Service): ServiceEntry {
+function serviceEntry({ metadata, spec }: Service): ServiceEntry {
   const { clusterIP = '', clusterIPs, externalName, ports = [] } = spec ?? {};
   const isExternal = spec?.type === 'ExternalName';
   const named = ports.map(({ name = '', port, protocol = 'TCP' }) => ({
@@ -87,7 +87,7 @@ export function serviceEntry({ metadata, spec }: Service): ServiceEntry {
   };
 }
 
-export function sliceEntry({ metadata, endpoints = [], ports = [] }: EndpointSlice): SliceEntry {
+function sliceEntry({ metadata, endpoints = [], ports = [] }: EndpointSlice): SliceEntry {
   const ready = endpoints.filter(({ conditions }) => conditions?.ready !== false);
   const named = ports.map(({ name = '', port = NO_PORT, protocol = '' }) => ({
     name,
@@ -109,7 +109,7 @@ export function sliceEntry({ metadata, endpoints = [], ports = [] }: EndpointSli
 }
 
 /** A pod that has ended has no address any more, though its status keeps it. */
-export function podEntry({ metadata, status }: Pod): PodEntry | undefined {
+function podEntry({ metadata, status }: Pod): PodEntry | undefined {
   const { phase, podIP } = status ?? {};
   if (phase === 'Succeeded' || phase === 'Failed' || podIP === undefined || podIP === '') return undefined;
   return { namespace: metadata.namespace, ip: podIP };

@@ -64,7 +64,7 @@ export function keepFor(message: Message, kind: AnswerKind, settings: CacheSetti
 }
 
 /** The same message with this TTL in each record. */
-export function withTtl(message: Message, ttl: number, flags = message.flags): Message {
+function withTtl(message: Message, ttl: number, flags = message.flags): Message {
   const bytes = Buffer.from(message.bytes);
   for (const { type, typeStart } of message.records) {
     if (type !== Type.OPT) bytes.writeUInt32BE(ttl, typeStart + 4);

@@ -24,7 +24,7 @@ export interface Answered {
   readonly durationMs: number;
 }
 
-export function responseClass({ rcode, records }: Message): Exclude<ResponseClass, 'all'> {
+function responseClass({ rcode, records }: Message): Exclude<ResponseClass, 'all'> {
   if (rcode === Rcode.NXDOMAIN) return 'denial';
   if (rcode !== Rcode.NOERROR) return 'error';
   return records.some(({ section }) => section === 'answer') ? 'success' : 'denial';

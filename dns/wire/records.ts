@@ -2,7 +2,7 @@
 // compressed. Pure.
 
 import { type Answer, decode, encode, type StringRecordType } from 'dns-packet';
-import { CLASS_IN, Flag, HEADER_BYTES, type Message, parseMessage, type Question } from './message.ts';
+import { Flag, HEADER_BYTES, type Message, parseMessage } from './message.ts';
 
 /** A record of one of the types that are made here; names have no dot at the end. */
 export type Resource = Extract<Answer, { type: StringRecordType | 'SRV' | 'TXT' | 'SOA' }>;
@@ -101,11 +101,4 @@ function isResource(record: Answer): record is Resource {
 /** The answers of a message as records: what an alias leads to. Throws where one of them cannot be read. */
 export function answersOf({ bytes }: Message): readonly Resource[] {
   return (decode(bytes).answers ?? []).filter(isResource);
-}
-
-/** A question as bytes, for a reply to a question that came from this server itself. */
-export function encodeQuestion({ writtenName, type }: Pick<Question, 'writtenName' | 'type'>): Buffer {
-  const query = makeQuery(0, writtenName, type);
-  query.writeUInt16BE(CLASS_IN, query.length - 2);
-  return query.subarray(HEADER_BYTES);
 }

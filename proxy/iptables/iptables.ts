@@ -15,7 +15,7 @@ const LOCK_SECONDS = 5;
 const MAX_SAVE_BYTES = 256 * 1024 * 1024;
 const LIMIT_MS = 60_000;
 /** Rules have no comments when there are more endpoints than this, as kube-proxy's. */
-export const MANY_ENDPOINTS = 1000;
+const MANY_ENDPOINTS = 1000;
 
 /** The older iptables writes a whole table at once, however little changes. */
 const WHOLE: Parts = { maxChains: Number.POSITIVE_INFINITY };

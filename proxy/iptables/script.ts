@@ -7,7 +7,7 @@ import type { Jump, ProxyTables } from './tables.ts';
 
 const TABLES = ['filter', 'nat'] as const;
 /** A canary is in each table that someone may empty. */
-export const CANARY_TABLES = ['mangle', ...TABLES] as const;
+const CANARY_TABLES = ['mangle', ...TABLES] as const;
 
 const declared = (name: string): string => `:${name} - [0:0]`;
 const appended = (name: string, rules: readonly string[]): readonly string[] =>

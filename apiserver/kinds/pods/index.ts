@@ -3,14 +3,13 @@
 import { defineKind } from '../metadata.ts';
 import type { FieldError, KubeObject } from '../resource.ts';
 import { type Pod, podOf } from '../shapes.ts';
-import { addressWarnings } from '../shared/addresses.ts';
 import { podWarnings } from '../shared/pod-warnings.ts';
 import { applyPodDefaults } from './defaults.ts';
 import { initialPodStatus } from './status.ts';
 import { podTable } from './table.ts';
 import { validatePodCreate } from './validate.ts';
 import { prepareResize, validateResize } from './validate-resize.ts';
-import { validatePodStatusUpdate } from './validate-status.ts';
+import { podStatusWarnings, validatePodStatusUpdate } from './validate-status.ts';
 import { validateEphemeralContainersUpdate, validatePodUpdate } from './validate-update.ts';
 
 function updateValidation(
@@ -65,13 +64,7 @@ export const pods = defineKind({
     },
     // Updates of pods are frequent and mostly made by programs: no warnings, as upstream.
     warnings: (object, old) => (old === undefined ? podWarnings('', podOf(object)) : []),
-    statusWarnings: (object) => {
-      const { podIPs = [], hostIPs = [] } = podOf(object).status ?? {};
-      return [
-        ...podIPs.flatMap(({ ip = '' }, index) => addressWarnings(`status.podIPs[${index}].ip`, ip)),
-        ...hostIPs.flatMap(({ ip = '' }, index) => addressWarnings(`status.hostIPs[${index}].ip`, ip)),
-      ];
-    },
+    statusWarnings: (object) => podStatusWarnings(podOf(object)),
     validateCreate: (object) => validatePodCreate(podOf(object)),
     validateUpdate: updateValidation(validatePodUpdate),
     validateStatusUpdate: updateValidation(validatePodStatusUpdate),

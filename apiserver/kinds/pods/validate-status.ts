@@ -165,6 +165,7 @@ function isUser(value: unknown): value is User {
   return typeof value === 'object' && value !== null;
 }
 
+/** Addresses that are valid, and not in the canonical form. */
 export function podStatusWarnings({ status = {} }: Pod): string[] {
   return (['podIPs', 'hostIPs'] as const).flatMap((list) =>
     (status[list] ?? []).flatMap(({ ip = '' }, index) => addressWarnings(`status.${list}[${index}].ip`, ip)),

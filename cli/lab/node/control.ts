@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { errorMessage, isErrno, UserError } from '../../../lib/errors.ts';
 import type { NodeActions, NodeView } from './actions.ts';
 
-export const NODE_ACTIONS = ['stop', 'start', 'kill', 'partition', 'heal'] as const;
+const NODE_ACTIONS = ['stop', 'start', 'kill', 'partition', 'heal'] as const;
 export type NodeAction = (typeof NODE_ACTIONS)[number];
 
 /** A name and a zone need less. */

@@ -22,14 +22,14 @@ export function nodeEnvironment(lab: LabPaths, node: LabPaths): Readonly<Record<
   return { ...labEnvironment(lab.root), [NODE_VARIABLE]: node.root };
 }
 
-export async function nodeProcesses(node: LabPaths): Promise<readonly ProcessEntry[]> {
+async function nodeProcesses(node: LabPaths): Promise<readonly ProcessEntry[]> {
   const [marked, inPods] = await Promise.all([markedProcesses(NODE_VARIABLE, node.root), podProcesses(node)]);
   const seen = new Set(inPods.map(({ pid }) => pid));
   return [...inPods, ...marked.filter(({ pid }) => !seen.has(pid))];
 }
 
 /** What runs in the cgroups of the node's pods: containers and their pause processes. */
-export async function podProcesses(node: LabPaths): Promise<readonly ProcessEntry[]> {
+async function podProcesses(node: LabPaths): Promise<readonly ProcessEntry[]> {
   const pids = new Set<number>();
   for (const top of await cgroupDirectories(node.cgroupRoot)) await collect(top, pids);
   return pids.size === 0 ? [] : (await listProcesses()).filter(({ pid, state }) => pids.has(pid) && state !== 'Z');

@@ -12,7 +12,7 @@ import { parseRequest } from './request.ts';
 import { type AutomaticApproval, automaticApprovals } from './signers.ts';
 
 /** Neither approved, denied nor signed. */
-export function isUndecided({ status }: CertificateSigningRequest): boolean {
+function isUndecided({ status }: CertificateSigningRequest): boolean {
   const decided = status?.conditions?.some(({ type }) => type === 'Approved' || type === 'Denied') === true;
   return !decided && status?.certificate === undefined;
 }

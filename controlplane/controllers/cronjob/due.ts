@@ -7,7 +7,7 @@ import { parseRfc3339 } from '../../../lib/rfc3339.ts';
 import type { CronJob } from '../shared/objects.ts';
 
 /** So much after the time that is due, the controller looks: clocks of a cluster are not quite the same. */
-export const CLOCK_SKEW_MS = 100;
+const CLOCK_SKEW_MS = 100;
 /** More missed times than these are worth a warning. */
 export const MANY_MISSED = 100;
 

@@ -12,7 +12,7 @@ import { isReady } from '../shared/pods.ts';
 import { scaledValue } from '../shared/scaled-value.ts';
 
 /** So long after an eviction a pod is expected to be seen on its way out. */
-export const DELETION_TIMEOUT_MS = 120_000;
+const DELETION_TIMEOUT_MS = 120_000;
 const CONDITION = 'DisruptionAllowed';
 
 /** Whether the number of pods comes from the scale of their controllers: for parts, and for what may be missing. */

@@ -32,7 +32,7 @@ import {
 import { type ScaleInformers, Scales } from './scales.ts';
 
 /** A DisruptionTarget condition of a pod that is not deleted is taken back after this long. */
-export const STALE_TARGET_MS = 120_000;
+const STALE_TARGET_MS = 120_000;
 /** Keys of pods. Names contain no colon. */
 const STALE = 'pod:';
 const UNMANAGED =

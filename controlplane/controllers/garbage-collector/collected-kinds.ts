@@ -20,7 +20,7 @@ const IGNORED_GROUPS: ReadonlySet<string> = new Set(['events.k8s.io']);
 
 const kindKey = (apiVersion: string, kind: string): string => `${groupOf(apiVersion)}/${kind}`;
 
-export function isCollected({ apiVersion, plural, verbs }: DiscoveredResource): boolean {
+function isCollected({ apiVersion, plural, verbs }: DiscoveredResource): boolean {
   if (IGNORED_GROUPS.has(groupOf(apiVersion)) || (apiVersion === 'v1' && plural === 'events')) return false;
   return ['list', 'watch', 'delete'].every((verb) => verbs.includes(verb));
 }

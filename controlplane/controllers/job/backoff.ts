@@ -6,8 +6,8 @@ import { type EpochMs, elapsedMs, later, plusMs, ZERO_TIME } from '../../../lib/
 import { parseRfc3339 } from '../../../lib/rfc3339.ts';
 import { indexFailures } from './job-pods.ts';
 
-export const FIRST_BACKOFF_MS = 10_000;
-export const MAX_BACKOFF_MS = 600_000;
+const FIRST_BACKOFF_MS = 10_000;
+const MAX_BACKOFF_MS = 600_000;
 
 /** Of one job, since its last success. In memory alone: a controller that starts anew begins at none. */
 export interface Failures {

@@ -28,11 +28,11 @@ import { podToCreate } from './template.ts';
 import { countReleased, finishedStatus, sameStatus, trackPods } from './tracking.ts';
 
 /** How long changes of pods are gathered before the job is synced. */
-export const BATCH_MS = 1000;
+const BATCH_MS = 1000;
 const FIRST_RETRY_MS = 1000;
 const MAX_RETRY_MS = 60_000;
 /** Jobs that name another controller are left to it. */
-export const CONTROLLER_NAME = 'kubernetes.io/job-controller';
+const CONTROLLER_NAME = 'kubernetes.io/job-controller';
 /** Keys of pods whose finalizer no job removes. Names contain no colon. */
 const ORPHAN = 'orphan:';
 

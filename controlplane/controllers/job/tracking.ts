@@ -14,7 +14,7 @@ import { countIndexes, formatIndexes, hasIndex, indexesOf, union } from './index
 import { completionIndex, hasFailed, hasFinalizer, hasSucceeded, validIndex } from './job-pods.ts';
 
 /** So many uids keep the status of a job below 20 KB. What is above waits for the next sync. */
-export const MAX_UNCOUNTED = 500;
+const MAX_UNCOUNTED = 500;
 
 export interface Tracking {
   /** To be written before finalizers are removed. */

@@ -32,7 +32,7 @@ export interface NodeLifecycleSettings extends EvictionSettings {
   readonly nodeStartupGraceMs: number;
 }
 
-export const NODE_LIFECYCLE_DEFAULTS: NodeLifecycleSettings = {
+const NODE_LIFECYCLE_DEFAULTS: NodeLifecycleSettings = {
   ...EVICTION_DEFAULTS,
   nodeMonitorGraceMs: 50_000,
   nodeStartupGraceMs: 60_000,

@@ -28,7 +28,7 @@ export const EVICTION_DEFAULTS: EvictionSettings = {
 export type ZoneState = 'Normal' | 'PartialDisruption' | 'FullDisruption';
 
 /** Nodes with this label count for no zone. */
-export const EXCLUDE_DISRUPTION = 'node.kubernetes.io/exclude-disruption';
+const EXCLUDE_DISRUPTION = 'node.kubernetes.io/exclude-disruption';
 /** Fewer nodes than this that are not ready are no disruption of a part. */
 const FEW = 3;
 

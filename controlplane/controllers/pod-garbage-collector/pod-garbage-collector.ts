@@ -9,7 +9,7 @@ import type { Informers } from '../../informers.ts';
 import type { Controller, ControllerContext } from '../../runtime.ts';
 
 /** The real collector's quarantine. */
-export const QUARANTINE_MS = 40_000;
+const QUARANTINE_MS = 40_000;
 
 type Needed = Pick<Informers, 'nodes' | 'pods'>;
 

@@ -4,8 +4,8 @@ import type { Secret, Stored } from '../../../client/types.ts';
 import { getOwn } from '../../../lib/own-property.ts';
 
 export const TOKEN_TYPE = 'kubernetes.io/service-account-token';
-export const ACCOUNT_NAME = 'kubernetes.io/service-account.name';
-export const ACCOUNT_UID = 'kubernetes.io/service-account.uid';
+const ACCOUNT_NAME = 'kubernetes.io/service-account.name';
+const ACCOUNT_UID = 'kubernetes.io/service-account.uid';
 
 export interface Account {
   readonly name: string;

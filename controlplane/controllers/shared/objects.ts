@@ -60,7 +60,7 @@ export interface WorkloadKind {
   readonly plural: string;
 }
 
-export const APPS_V1 = 'apps/v1';
+const APPS_V1 = 'apps/v1';
 export const REPLICA_SET: WorkloadKind = { apiVersion: APPS_V1, kind: 'ReplicaSet', plural: 'replicasets' };
 export const STATEFUL_SET: WorkloadKind = { apiVersion: APPS_V1, kind: 'StatefulSet', plural: 'statefulsets' };
 export const DAEMON_SET: WorkloadKind = { apiVersion: APPS_V1, kind: 'DaemonSet', plural: 'daemonsets' };

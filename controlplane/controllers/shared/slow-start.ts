@@ -1,7 +1,7 @@
 // Makes many requests, few at first: where the first is refused, by a quota or a webhook, the others would be, too.
 
 /** Size of the first batch; each one that succeeds as a whole doubles the next. */
-export const FIRST_BATCH = 1;
+const FIRST_BATCH = 1;
 
 export interface SlowStart {
   readonly succeeded: number;

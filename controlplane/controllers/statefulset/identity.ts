@@ -9,7 +9,7 @@ import { podFromTemplate } from '../shared/pods.ts';
 import { REVISION_HASH } from '../shared/revisions.ts';
 
 export const POD_NAME = 'statefulset.kubernetes.io/pod-name';
-export const POD_INDEX = 'apps.kubernetes.io/pod-index';
+const POD_INDEX = 'apps.kubernetes.io/pod-index';
 const MAX_ORDINAL = 2 ** 31 - 1;
 
 /** The number at the end of the name of one of the set's pods; undefined for a name that is none of the set's. */
@@ -20,7 +20,7 @@ export function ordinalOf({ metadata }: Pick<StatefulSet, 'metadata'>, pod: Iden
   return ordinal <= MAX_ORDINAL ? ordinal : undefined;
 }
 
-export const firstOrdinal = ({ spec }: StatefulSet): number => spec.ordinals?.start ?? 0;
+const firstOrdinal = ({ spec }: StatefulSet): number => spec.ordinals?.start ?? 0;
 
 /** Ordinals of the pods that there should be: from the first one, without `end`. */
 export function ordinalRange(set: StatefulSet): { readonly start: number; readonly end: number } {

@@ -17,8 +17,8 @@ import {
 } from '../../storage/objects.ts';
 import { addFinalizer, CLAIMS, hasFinalizer, removeFinalizer, VOLUMES } from '../../storage/write.ts';
 
-export const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
-export const VOLUME_PROTECTION = 'kubernetes.io/pv-protection';
+const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
+const VOLUME_PROTECTION = 'kubernetes.io/pv-protection';
 
 const CLAIM = 'claim ';
 const VOLUME = 'volume ';

@@ -51,7 +51,7 @@ export function placeKey(storageClass: string, segments: Readonly<Record<string,
 }
 
 /** The same at every attempt, so that none is made twice. */
-export function capacityName(driver: string, key: string): string {
+function capacityName(driver: string, key: string): string {
   return `csisc-${createHash('sha256').update(`${driver} ${key}`).digest('hex').slice(0, 12)}`;
 }
 

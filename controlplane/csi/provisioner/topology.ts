@@ -27,7 +27,7 @@ export interface Requirement {
 }
 
 /** The volume cannot be placed now; it may be later, when nodes or their labels have changed. */
-export class TopologyError extends Error {
+class TopologyError extends Error {
   override name = 'TopologyError';
 }
 
@@ -36,7 +36,7 @@ export function topologyKeys(csiNode: CsiNode | undefined, driver: string): read
 }
 
 /** The node's values for the keys; undefined when one is missing. */
-export function segmentsOf(node: Node, keys: readonly string[]): Segments | undefined {
+function segmentsOf(node: Node, keys: readonly string[]): Segments | undefined {
   const labels = node.metadata.labels ?? {};
   const entries = keys.map((key) => [key, getOwn(labels, key)] as const);
   return entries.every(([, value]) => value !== undefined) && keys.length > 0

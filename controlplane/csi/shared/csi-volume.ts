@@ -16,7 +16,7 @@ export interface Described {
  * One access mode in CSI's terms. `single` is the capability SINGLE_NODE_MULTI_WRITER: with it a driver distinguishes one pod
  * from one node.
  */
-export function csiAccessMode(mode: string, single: boolean): Mode {
+function csiAccessMode(mode: string, single: boolean): Mode {
   switch (mode) {
     case 'ReadWriteMany':
       return 'MULTI_NODE_MULTI_WRITER';

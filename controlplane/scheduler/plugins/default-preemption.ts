@@ -48,14 +48,14 @@ export interface Candidate {
 const startOf = ({ pod }: PodInfo): number => parseRfc3339(pod.status?.startTime ?? '') ?? Number.POSITIVE_INFINITY;
 
 /** Negative when `a` is more important: of higher priority, or running for longer. */
-export function byImportance(a: PodInfo, b: PodInfo): number {
+function byImportance(a: PodInfo, b: PodInfo): number {
   if (a.priority !== b.priority) return b.priority - a.priority;
   const [left, right] = [startOf(a), startOf(b)];
   return left === right ? 0 : left - right;
 }
 
 /** The pods, in their order, whose eviction together with those before them would break a budget, and the others. */
-export function splitByBudgets(pods: readonly PodInfo[], budgets: readonly PodDisruptionBudget[]) {
+function splitByBudgets(pods: readonly PodInfo[], budgets: readonly PodDisruptionBudget[]) {
   const left = budgets.map(({ status }) => status?.disruptionsAllowed ?? 0);
   const violating: PodInfo[] = [];
   const others: PodInfo[] = [];
@@ -81,7 +81,7 @@ function covers({ metadata, spec, status }: PodDisruptionBudget, pod: Pod): bool
 }
 
 /** The fewest pods that have to leave the node for the pod to fit. `state` and `node` are copies, which it changes. */
-export function selectVictims(
+function selectVictims(
   state: CycleState,
   pod: PodInfo,
   node: NodeInfo,

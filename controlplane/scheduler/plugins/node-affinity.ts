@@ -22,7 +22,7 @@ const required = (pod: Pod): NodeSelector | undefined =>
   pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
 
 /** The nodes that the terms name by metadata.name, as those of daemon set pods do; undefined when a term names none. */
-export function namedNodes(selector: NodeSelector): ReadonlySet<string> | undefined {
+function namedNodes(selector: NodeSelector): ReadonlySet<string> | undefined {
   const all = new Set<string>();
   for (const { matchFields = [] } of selector.nodeSelectorTerms) {
     const named = matchFields.filter(({ key, operator }) => key === 'metadata.name' && operator === 'In');

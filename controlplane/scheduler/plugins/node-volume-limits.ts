@@ -23,7 +23,7 @@ function csiVolumes(pod: Pod, view: StorageView): readonly (readonly [driver: st
   });
 }
 
-export function exceedsVolumeLimit(pod: Pod, node: NodeInfo, view: StorageView): boolean {
+function exceedsVolumeLimit(pod: Pod, node: NodeInfo, view: StorageView): boolean {
   const drivers = view.csiNode(node.name)?.spec.drivers ?? [];
   const limits = new Map(drivers.map(({ name, allocatable }) => [name, allocatable?.count]));
   const wanted = csiVolumes(pod, view).filter(([driver]) => limits.get(driver) !== undefined);

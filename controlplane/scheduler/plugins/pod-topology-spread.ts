@@ -23,7 +23,7 @@ const TOO_SKEWED = unschedulable("node(s) didn't match pod topology spread const
 const NO_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)");
 
 /** Of pods without constraints whose Service or workload says which pods are of their kind. */
-export const SYSTEM_CONSTRAINTS: readonly TopologySpreadConstraint[] = [
+const SYSTEM_CONSTRAINTS: readonly TopologySpreadConstraint[] = [
   { topologyKey: HOSTNAME, whenUnsatisfiable: 'ScheduleAnyway', maxSkew: 3 },
   { topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'ScheduleAnyway', maxSkew: 5 },
 ];
