@@ -23,7 +23,7 @@ export interface EnforcerParts {
   readonly clock: Clock;
   readonly log: (message: string) => void;
   readonly nodeName: string;
-  /** Between two looks at the kernel's table, ms. */
+  /** How often the kernel's table is compared and repaired. ms. */
   readonly syncPeriodMs: number;
   /** Called once all that was there has been written. */
   readonly onFirstSync?: (() => void) | undefined;

@@ -30,7 +30,7 @@ export interface NetpolOptions {
   readonly nodeName: string;
   /** Name of the table, which is this process's alone. */
   readonly table: string;
-  /** Between two looks at the kernel's table, ms. */
+  /** How often the kernel's table is compared and repaired. ms. */
   readonly syncPeriodMs: number;
   /** "address:port" of /metrics; absent: none. */
   readonly metricsAddress?: string;

@@ -1,5 +1,5 @@
 // From pods, namespaces and policies to the whole table of one node. A policy is a chain that accepts what it allows; pods that the same
-// policies select share a chain that asks each of these and then drops; a map leads from a pod's address to that chain. Pure.
+// policies select share a chain that jumps to each of these and then drops; a map leads from a pod's address to that chain. Pure.
 
 import type { LabelSelector } from 'kubernetes-types/meta/v1';
 import type {

@@ -33,7 +33,7 @@ export interface ProxyParts {
   readonly clock: Clock;
   readonly log: (message: string) => void;
   readonly nodeName: string;
-  /** Between two looks at the kernel's tables, ms. */
+  /** How often the kernel's tables are compared and repaired. ms. */
   readonly syncPeriodMs: number;
   /** What the rules depend on besides; the addresses of the node are found anew each time. */
   readonly options: () => RuleOptions;
