@@ -73,7 +73,7 @@ function yamlToJson(text: string): string {
 /** Throws for keys that a map has twice, and for one that JSON does not have. Goes by a list, not by calls: YAML can be deep. */
 function checkNodes(root: Node | null, text: string): void {
   const left: unknown[] = [root];
-  const duplicates: { readonly at: number; readonly name: string }[] = [];
+  const duplicates: { readonly offset: number; readonly name: string }[] = [];
   while (left.length > 0) {
     const node = left.pop();
     if (isSeq(node)) for (const item of node.items) left.push(item);
@@ -82,7 +82,7 @@ function checkNodes(root: Node | null, text: string): void {
       for (const { key, value } of node.items) {
         if (!isScalar(key) && !isAlias(key)) throw malformed('a key is not a plain value');
         const name = isScalar(key) ? String(key.value) : `*${key.source}`;
-        if (seen.has(name)) duplicates.push({ at: key.range?.[0] ?? 0, name });
+        if (seen.has(name)) duplicates.push({ offset: key.range?.[0] ?? 0, name });
         seen.add(name);
         left.push(value);
       }
@@ -91,13 +91,16 @@ function checkNodes(root: Node | null, text: string): void {
   if (duplicates.length > 0) throw malformed(`yaml: unmarshal errors:${duplicateLines(duplicates, text)}`);
 }
 
-/** In the order and the words of the parser that kube-apiserver uses. `at` is an index of `text`. */
-function duplicateLines(duplicates: readonly { readonly at: number; readonly name: string }[], text: string): string {
+/** In the order and the words of the parser that kube-apiserver uses. `offset` is an index of `text`. */
+function duplicateLines(
+  duplicates: readonly { readonly offset: number; readonly name: string }[],
+  text: string,
+): string {
   let line = 1;
   let from = 0;
   let lines = '';
-  for (const { at, name } of duplicates.toSorted((a, b) => a.at - b.at)) {
-    for (let next = text.indexOf('\n', from); next >= 0 && next < at; next = text.indexOf('\n', from)) {
+  for (const { offset, name } of duplicates.toSorted((a, b) => a.offset - b.offset)) {
+    for (let next = text.indexOf('\n', from); next >= 0 && next < offset; next = text.indexOf('\n', from)) {
       line++;
       from = next + 1;
     }

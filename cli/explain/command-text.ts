@@ -4,7 +4,7 @@
 import type { RuntimeFacts } from './facts.ts';
 import type { Explanation, NamedFinding } from './finding.ts';
 
-/** "nodelet crictl …" for the runtime of this machine's node; without one, for whoever types it on the node. */
+/** "nodelet crictl …" for the runtime of this machine's node; without one, to be typed on the node itself. */
 export function crictlCommand(runtime: Pick<RuntimeFacts, 'endpoint'> | undefined, rest: string): string {
   return `nodelet crictl${runtime === undefined ? '' : ` --runtime-endpoint ${runtime.endpoint}`} ${rest}`;
 }

@@ -348,9 +348,9 @@ describe('garbage collection', () => {
     await runtime.add(chainOf('0.3.1', 'one'), pod({ containerId: 'c2' }));
     const file = join(host.cacheDir, 'attachments', 'c2~eth0@net.json');
     await writeFile(file, 'not JSON');
-    const asked: string[] = [];
+    const checked: string[] = [];
     const isStale = async ({ containerId }: { readonly containerId: string }): Promise<boolean> => {
-      asked.push(containerId);
+      checked.push(containerId);
       return true;
     };
     const inUse = (containerId: string): boolean => containerId === 'c2';
@@ -358,10 +358,10 @@ describe('garbage collection', () => {
       removed: [{ containerID: 'c1', ifname: 'eth0' }],
       failures: [],
     });
-    expect(asked).toEqual(['c1']);
+    expect(checked).toEqual(['c1']);
     const withPlugins = await runtime.collectGarbage(chainOf('0.3.1', 'one'), isStale, { inUse });
     expect(withPlugins.failures.map(({ message }) => message)).toEqual([expect.stringContaining(file)]);
-    expect(asked).toEqual(['c1']);
+    expect(checked).toEqual(['c1']);
   });
   it('gives plugins of 1.1.0 the attachments that remain, under both spellings of the key', async () => {
     await setUp(plugins);
