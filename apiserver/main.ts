@@ -9,6 +9,7 @@ import type { Tracer } from '../lib/trace.ts';
 import type { PluginChoice } from './admission/table.ts';
 import type { AuditOptions } from './audit/audit.ts';
 import type { AuthOptions } from './auth/options.ts';
+import type { Component } from './component-status.ts';
 import { discovery } from './discovery/index.ts';
 import type { RequestLimits } from './http/in-flight.ts';
 import { RESOURCE_KINDS } from './kinds/index.ts';
@@ -43,6 +44,7 @@ export interface LabApiServerOptions {
   readonly advertiseAddress?: string;
   /** More names for the serving certificate. */
   readonly hosts?: readonly string[];
+  readonly components?: readonly Component[];
   readonly nodeName?: string;
   readonly nodeAudiences?: readonly string[];
   readonly encryptionProviderConfig?: string;
@@ -84,6 +86,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     hosts: advertiseHost === undefined ? hosts : [advertiseHost, ...hosts],
     ...(advertiseHost === undefined ? {} : { advertiseHost }),
     ...(options.advertiseAddress === undefined ? {} : { advertiseAddress: options.advertiseAddress }),
+    components: options.components ?? [],
     ...(nodeName === undefined ? {} : { nodeName }),
     nodeAudiences,
     auth,

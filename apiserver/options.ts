@@ -14,6 +14,7 @@ import type { Tracer } from '../lib/trace.ts';
 import type { PluginChoice } from './admission/table.ts';
 import type { AuditOptions } from './audit/audit.ts';
 import type { AuthOptions } from './auth/options.ts';
+import type { Component } from './component-status.ts';
 import type { RequestLimits } from './http/in-flight.ts';
 import type { Pki } from './pki/types.ts';
 
@@ -51,6 +52,8 @@ export interface ApiServerOptions {
   readonly advertiseHost?: string;
   /** --advertise-address: where other members of the cluster reach this server. Default: found among the machine's. */
   readonly advertiseAddress?: string;
+  /** What `kubectl get componentstatuses` shows. Default: nothing. */
+  readonly components?: readonly Component[];
   /** Names the agent's client certificate (system:node:<nodeName>). Defaults to the machine's host name. */
   readonly nodeName?: string;
   /**

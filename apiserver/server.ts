@@ -19,6 +19,7 @@ import {
   sendParts,
   sendResponse,
 } from '../lib/finish-connection.ts';
+import type { HealthCheck } from '../lib/health-checks.ts';
 import { breakOff, type HttpRequest } from '../lib/http-message.ts';
 import { admissionOf } from './admission/create.ts';
 import { isUnspecified, reachableAddress } from './advertised.ts';
@@ -34,6 +35,7 @@ import { followPolicy } from './auth/rbac/follow.ts';
 import { RbacPolicy } from './auth/rbac/policy.ts';
 import { StaticTokens } from './auth/static-tokens.ts';
 import { ServiceAccountTokens } from './auth/tokens.ts';
+import { serveComponentStatuses } from './component-status.ts';
 import { badRequest, tooLarge } from './errors.ts';
 import { dump } from './flowcontrol/dump.ts';
 import { FlowControl } from './flowcontrol/flow-control.ts';
@@ -45,7 +47,6 @@ import { Converter } from './http/convert-aside.ts';
 import type { AdmittedRequest, Reply } from './http/exchange.ts';
 import { FlowGate } from './http/gate.ts';
 import { Handler } from './http/handler.ts';
-import type { HealthCheck } from './http/health.ts';
 import { DEFAULT_LIMITS, InFlight, type RequestLimits } from './http/in-flight.ts';
 import { type MeasureParts, measure, note } from './http/measure.ts';
 import { refuseConnect } from './http/refuse-connect.ts';
@@ -113,6 +114,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     registry.openIndexes();
     const { tokens, bearers } = tokensOf(auth, pki, registry.lookup);
     const kubelets = new KubeletClient(pki.clients['kubelet-client'], tracer);
+    serveComponentStatuses(registry, options.components ?? []);
     const nodeMetrics = serveMetrics(registry, { kubelets, log });
     const proxy = new Proxies([new BackendProxy(registry.lookup, tracer), new KubeletProxy(registry, kubelets)]);
     const converter = new Converter({ clock });

@@ -11,6 +11,16 @@ export interface WorkQueueOptions {
   readonly maxDelayMs?: number;
 }
 
+/** Notified of what a queue does: workqueue-metrics.ts has one. */
+export interface QueueObserver {
+  /** The key waits, or will when what is under way is done. */
+  added(key: unknown): void;
+  taken(key: unknown): void;
+  done(key: unknown): void;
+  /** A key was added for later. */
+  delayed(): void;
+}
+
 export class WorkQueue<K = string> {
   readonly #clock: Clock;
   readonly #initialDelayMs: number;
@@ -25,11 +35,18 @@ export class WorkQueue<K = string> {
   readonly #delayed = new Map<K, { readonly dueAt: MonotonicMs; readonly timer: Timer }>();
   readonly #takers: ((key: K | undefined) => void)[] = [];
   #closed = false;
+  #observer: QueueObserver | undefined;
 
   constructor(options: WorkQueueOptions) {
     this.#clock = options.clock;
     this.#initialDelayMs = options.initialDelayMs ?? 5;
     this.#maxDelayMs = options.maxDelayMs ?? 1_000_000;
+  }
+
+  /** One observer, of what comes after; what waits already counts as added now. */
+  observe(observer: QueueObserver): void {
+    this.#observer = observer;
+    for (const key of [...this.#queue, ...this.#dirty]) observer.added(key);
   }
 
   /** Keys waiting to be taken, without those that wait for their time. */
@@ -39,10 +56,13 @@ export class WorkQueue<K = string> {
 
   add(key: K): void {
     if (this.#closed) return;
-    if (this.#processing.has(key)) {
-      this.#dirty.add(key);
-      return;
-    }
+    if (this.#queue.has(key) || this.#dirty.has(key)) return;
+    this.#observer?.added(key);
+    if (this.#processing.has(key)) this.#dirty.add(key);
+    else this.#push(key);
+  }
+
+  #push(key: K): void {
     // Someone waits only while the queue is empty.
     const taker = this.#takers.shift();
     if (taker === undefined) {
@@ -50,6 +70,7 @@ export class WorkQueue<K = string> {
       return;
     }
     this.#processing.add(key);
+    this.#observer?.taken(key);
     taker(key);
   }
 
@@ -60,6 +81,7 @@ export class WorkQueue<K = string> {
       this.add(key);
       return;
     }
+    this.#observer?.delayed();
     const dueAt = plusMs(this.#clock.monotonic(), ms);
     const pending = this.#delayed.get(key);
     if (pending !== undefined) {
@@ -92,6 +114,7 @@ export class WorkQueue<K = string> {
     for (const key of this.#queue) {
       this.#queue.delete(key);
       this.#processing.add(key);
+      this.#observer?.taken(key);
       return Promise.resolve(key);
     }
     if (this.#closed) return Promise.resolve(undefined);
@@ -100,7 +123,8 @@ export class WorkQueue<K = string> {
 
   done(key: K): void {
     this.#processing.delete(key);
-    if (this.#dirty.delete(key)) this.add(key);
+    this.#observer?.done(key);
+    if (this.#dirty.delete(key) && !this.#closed) this.#push(key);
   }
 
   /** Takes no more keys; what is queued can still be taken, what waits for its time is dropped. */

@@ -7,17 +7,23 @@ import type { ClusterAccess } from '../client/kubeconfig.ts';
 import { type LeaderElectionOptions, LeaderElector } from '../client/leader-election.ts';
 import { EVENT_DELAY_MS, Recorder } from '../client/recorder.ts';
 import type { ListWatcher } from '../client/reflector.ts';
+import { WorkQueueMetrics } from '../client/workqueue-metrics.ts';
 import { abortable } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
+import type { Metric } from '../lib/metrics.ts';
+import { RestClientMetrics } from '../lib/rest-client-metrics.ts';
 import type { Tracer } from '../lib/trace.ts';
 import type { SigningAuthority } from './controllers/certificates/request.ts';
 import { type ControllerSettings, chooseControllers } from './controllers.ts';
 import type { DriverEndpoint } from './csi/shared/drivers.ts';
 import { Informers } from './informers.ts';
+import { metricsPage, runningControllers } from './metrics-page.ts';
+import { queueName } from './queue-names.ts';
 import { type ControllerContext, type Log, runController } from './runtime.ts';
 import { DEFAULT_SCHEDULER, type SchedulerSettings } from './scheduler/config/model.ts';
 import { Scheduler } from './scheduler/scheduler.ts';
+import { type SecureServing, serve } from './serving.ts';
 
 /** A connection to the API server under one identity. */
 export type ControlPlaneClient = ControllerContext['client'] & ListWatcher & { close(): void };
@@ -44,6 +50,8 @@ export interface ControlPlaneOptions {
   readonly controllerSettings?: Omit<ControllerSettings, 'rootCa' | 'signing'>;
   /** CSI drivers whose volumes are made, attached, grown and deleted by this process, as by csi-provisioner and the other side-cars. */
   readonly csiDrivers?: readonly DriverEndpoint[];
+  /** Health and metrics of the controllers and of the scheduler, each on a port of its own; absent: none. */
+  readonly serving?: { readonly controllers?: SecureServing; readonly scheduler?: SecureServing };
   readonly tracer: Tracer;
   readonly clock: Clock;
   /** 0 ≤ x < 1; Math.random by default. */
@@ -74,6 +82,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<voi
     ...(await controllersPart(options, connections, client, informers)),
   ];
   try {
+    await servePart(parts, informers, options, signal);
     const running = informers.run(signal);
     // A controller with half the objects would decide wrongly: all wait for synced caches.
     await Promise.race([informers.whenSynced(), running]);
@@ -125,7 +134,7 @@ class Connections {
 
 /** None without an identity for it. */
 function schedulerPart(
-  { scheduler: access, schedulerSettings, random = Math.random }: ControlPlaneOptions,
+  { scheduler: access, schedulerSettings, serving, random = Math.random }: ControlPlaneOptions,
   connections: Connections,
   informers: Informers,
 ): readonly Part[] {
@@ -144,7 +153,12 @@ function schedulerPart(
     random,
     recorderOf: (profile) => contextFor(profile).recorder,
   });
-  return [{ lease: 'kube-scheduler', context, client, run: (until) => scheduler.run(until) }];
+  return [
+    {
+      ...{ lease: 'kube-scheduler', context, client, run: (until) => scheduler.run(until) },
+      ...{ metrics: [scheduler.metrics], serving: serving?.scheduler, leads: false },
+    },
+  ];
 }
 
 /** The chosen controllers and those of CSI drivers; none where there are neither. */
@@ -154,28 +168,39 @@ async function controllersPart(
   client: ControlPlaneClient,
   informers: Informers,
 ): Promise<readonly Part[]> {
-  const { controllerSettings, rootCa, controllerManager, signing, csiDrivers = [], tracer, log } = options;
+  const { controllerSettings, rootCa, controllerManager, signing, csiDrivers = [], tracer, clock, log } = options;
   const settings = {
     ...controllerSettings,
     rootCa: rootCa ?? controllerManager.ca,
     ...(signing === undefined ? {} : { signing }),
   };
-  const controllers = chooseControllers(options.controllers ?? ['*']).flatMap(
-    ({ component, make }) => make(connections.context(client, component), informers, settings) ?? [],
-  );
+  const queues = new WorkQueueMetrics(clock);
+  const names: string[] = [];
+  const controllers = chooseControllers(options.controllers ?? ['*']).flatMap(({ name, component, make }) => {
+    const controller = make(connections.context(client, component), informers, settings);
+    if (controller === undefined) return [];
+    names.push(name);
+    queues.follow(queueName(name), controller.queue);
+    return [controller];
+  });
   // Where another controller manager has the controllers, it has their lease too.
   const lease = controllers.length > 0 ? 'kube-controller-manager' : 'nodelet-csi-sidecars';
   if (csiDrivers.length > 0) {
     const { csiControllers } = await import('./csi/csi-controllers.ts');
     const csi = csiControllers(csiDrivers, tracer, (name) => connections.context(client, name), informers);
     connections.onClose(csi.close);
+    for (const controller of csi.controllers) queues.follow(controller.name, controller.queue);
     controllers.push(...csi.controllers);
   }
   if (controllers.length === 0) return [];
   const context = connections.context(client, 'kube-controller-manager');
   const run = (until: AbortSignal): Promise<unknown> =>
     Promise.all(controllers.map((controller) => runController(controller, log, until)));
-  return [{ lease, context, client, run }];
+  const metrics = [
+    ...[runningControllers(names, 'kube-controller-manager'), queues],
+    ...controllers.flatMap((controller) => controller.metrics ?? []),
+  ];
+  return [{ lease, context, client, run, metrics, serving: options.serving?.controllers, leads: false }];
 }
 
 /** What one lease is for. */
@@ -183,8 +208,48 @@ interface Part {
   readonly lease: string;
   readonly context: ControllerContext;
   readonly client: ControlPlaneClient;
+  readonly metrics: readonly Metric[];
+  readonly serving: SecureServing | undefined;
+  /** Whether it holds the lease. */
+  leads: boolean;
   /** Works until the signal aborts. */
   run(signal: AbortSignal): Promise<unknown>;
+}
+
+/** Before there is anything to show: a part that waits is healthy, and not ready. */
+async function servePart(
+  parts: readonly Part[],
+  informers: Informers,
+  { controllerManager, leaderElection, tracer, clock, log }: ControlPlaneOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (parts.every(({ serving }) => serving === undefined)) return;
+  const requests = new RestClientMetrics(new URL(controllerManager.server).host);
+  tracer.subscribe(requests.take);
+  const startedAt = clock.now();
+  let synced = false;
+  void informers.whenSynced().then(() => {
+    synced = true;
+  });
+  const checks = [
+    { name: 'ping', check: () => undefined },
+    {
+      name: 'informer-sync',
+      readinessOnly: true,
+      check: () => {
+        if (!synced) throw new Error('not all caches are filled');
+      },
+    },
+  ];
+  for (const part of parts) {
+    const { serving, lease, client } = part;
+    if (serving === undefined) continue;
+    const metrics = (): Promise<string> => {
+      const leads = leaderElection === undefined ? undefined : part.leads;
+      return metricsPage([...part.metrics, requests], { lease, leads, startedAt });
+    };
+    await serve({ ...serving, part: { checks, metrics }, client, clock, log, signal });
+  }
 }
 
 /** A part without the lease follows the API server, its queues fill, and it does nothing. */
@@ -208,6 +273,7 @@ async function runPart(
     name: part.lease,
     log,
     onLeading: (lease) => {
+      part.leads = true;
       const message = `${leaderElection.identity} became leader`;
       part.context.recorder.event(lease, 'Normal', 'LeaderElection', message);
     },

@@ -7,6 +7,7 @@ import type { EventSubject } from '../client/recorder.ts';
 import type { WorkQueue } from '../client/workqueue.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
+import type { Metric } from '../lib/metrics.ts';
 
 /** One line for the process's log. */
 export type Log = (message: string) => void;
@@ -28,6 +29,8 @@ export interface Controller {
   readonly name: string;
   readonly queue: WorkQueue;
   readonly workers: number;
+  /** Its own figures, beside those of its queue. */
+  readonly metrics?: Metric;
   sync(key: string): Promise<void>;
   /** What it does beside its queue, list-watches of its own for one, until `signal` aborts. Never throws. */
   background?(signal: AbortSignal): Promise<void>;

@@ -1,22 +1,22 @@
 // Authentication and authorization of callers of the kubelet API: client certificates, bearer tokens by TokenReview,
-// anonymous callers; then SubjectAccessReview. Results are cached for the configured times.
+// anonymous callers; then SubjectAccessReview (client/reviews.ts). Results are cached for the configured times.
 
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { TLSSocket } from 'node:tls';
-import { certificateTime } from '../../lib/certificate-time.ts';
-import type { Clock, EpochMs } from '../../lib/clock.ts';
+import {
+  ANONYMOUS,
+  accessSpec,
+  bearerToken,
+  certificateUser,
+  type ReviewClient,
+  reviewAccess,
+  reviewToken,
+  type User,
+} from '../../client/reviews.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
+import { TtlCache } from '../../lib/ttl-cache.ts';
 import type { KubeletConfiguration } from '../config/options.ts';
-import type { ReviewClient } from './options.ts';
-import { TtlCache } from './ttl-cache.ts';
-
-export interface User {
-  readonly name: string;
-  readonly uid?: string;
-  readonly groups: readonly string[];
-  readonly extra?: Readonly<Record<string, readonly string[]>>;
-}
 
 /** What a request would do to the node; one of several ways it may be allowed. */
 export interface AccessAttributes {
@@ -49,39 +49,6 @@ const SUBRESOURCES: readonly (readonly [path: string, subresources: readonly str
 export function accessAttributes(method: string, path: string): AccessAttributes {
   const found = SUBRESOURCES.find(([prefix]) => path === prefix || path.startsWith(`${prefix}/`));
   return { verb: getOwn(VERBS, method) ?? '', subresources: found?.[1] ?? ['proxy'] };
-}
-
-export const ANONYMOUS: User = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
-const AUTHENTICATED = 'system:authenticated';
-
-const list = (value: string | string[] | undefined): string[] => (value === undefined ? [] : [value].flat());
-
-/**
- * The caller's verified client certificate as a user: CN is the name, O the groups. `now` is epoch ms: a connection may
- * outlive the certificate that it was opened with.
- */
-export function certificateUser(request: IncomingMessage, now: EpochMs): User | undefined {
-  const { socket } = request;
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
-  const { subject, valid_to: validTo } = socket.getPeerCertificate();
-  if (now > certificateTime(validTo)) return undefined;
-  const [name = ''] = list(subject?.CN);
-  return name === '' ? undefined : { name, groups: [...list(subject.O), AUTHENTICATED] };
-}
-
-export function bearerToken(header: string | undefined): string | undefined {
-  return /^bearer +(\S+) *$/i.exec(header ?? '')?.[1];
-}
-
-interface TokenReview {
-  status?: {
-    authenticated?: boolean;
-    error?: string;
-    user?: { username?: string; uid?: string; groups?: string[]; extra?: Record<string, string[]> };
-  };
-}
-interface SubjectAccessReview {
-  status?: { allowed?: boolean; reason?: string };
 }
 
 export class Callers {
@@ -132,38 +99,18 @@ export class Callers {
     const { cacheTTL } = this.#config.authentication.webhook;
     return this.#tokens.get(
       key,
-      async () => {
-        const body = { kind: 'TokenReview', apiVersion: 'authentication.k8s.io/v1', spec: { token } };
-        const { status } = await reviews.create<TokenReview>('/apis/authentication.k8s.io/v1/tokenreviews', body);
-        const { username = '', uid, groups = [], extra } = status?.user ?? {};
-        if (status?.authenticated !== true || username === '') return undefined;
-        return {
-          name: username,
-          groups: [...new Set([...groups, AUTHENTICATED])],
-          ...(uid === undefined ? {} : { uid }),
-          ...(extra === undefined ? {} : { extra }),
-        };
-      },
+      () => reviewToken(token, reviews),
       () => cacheTTL,
     );
   }
 
   #reviewAccess(user: User, verb: string, subresource: string, reviews: ReviewClient): Promise<boolean> {
-    const spec = {
-      user: user.name,
-      groups: user.groups,
-      ...(user.uid === undefined ? {} : { uid: user.uid }),
-      ...(user.extra === undefined ? {} : { extra: user.extra }),
-      resourceAttributes: { verb, version: 'v1', resource: 'nodes', subresource, name: this.#nodeName },
-    };
+    const resourceAttributes = { verb, version: 'v1', resource: 'nodes', subresource, name: this.#nodeName };
+    const spec = accessSpec(user, { resourceAttributes });
     const { cacheAuthorizedTTL, cacheUnauthorizedTTL } = this.#config.authorization.webhook;
     return this.#access.get(
       JSON.stringify(spec),
-      async () => {
-        const body = { kind: 'SubjectAccessReview', apiVersion: 'authorization.k8s.io/v1', spec };
-        const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
-        return (await reviews.create<SubjectAccessReview>(path, body)).status?.allowed === true;
-      },
+      () => reviewAccess(spec, reviews),
       (allowed) => (allowed ? cacheAuthorizedTTL : cacheUnauthorizedTTL),
     );
   }

@@ -1,5 +1,6 @@
 // What the kubelet's HTTPS API has to be given. Types only.
 
+import type { ReviewClient } from '../../client/reviews.ts';
 import type { Pod, PodStatus } from '../../client/types.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ConnectionTimeouts } from '../../lib/connection-guard.ts';
@@ -23,11 +24,6 @@ export interface ServedPods {
     container: string,
     options?: { readonly previous?: boolean },
   ): ContainerId | undefined;
-}
-
-/** The client of access reviews; ApiClient has this shape. */
-export interface ReviewClient {
-  create<T>(path: string, body: unknown): Promise<T>;
 }
 
 export interface KubeletServerOptions {

@@ -1,23 +1,16 @@
 // The certificate that the kubelet API shows: the configured one, or a self-signed one kept in the certificate directory
-// and made again before it runs out. It makes none itself: self-signed.ts does.
+// and made again before it runs out. It makes none itself: lib/self-signed.ts does.
 
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { readFileIfExists, writeFileAtomic } from '../../lib/atomic.ts';
 import { certificateTime } from '../../lib/certificate-time.ts';
 import { type EpochMs, elapsedMs } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
-import { execOk } from '../../lib/exec.ts';
 import { narrowMode } from '../../lib/file-mode.ts';
-
-export interface ServingCertificate {
-  /** PEM, chain included. */
-  readonly cert: string;
-  readonly key: string;
-}
+import { madeApart, type ServingCertificate } from '../../lib/made-certificate.ts';
 
 export interface ServingCertificateOptions {
   readonly tlsCertFile: string;
@@ -94,13 +87,4 @@ async function configured(certFile: string, keyFile: string): Promise<ServingCer
     });
   }
   throw new UserError(`tlsPrivateKeyFile ${keyFile} is not the key of tlsCertFile ${certFile}`);
-}
-
-/** Made by a process of its own: the x509 library takes 5 MB that this one would never give back. */
-async function madeApart(names: readonly string[], now: EpochMs): Promise<ServingCertificate> {
-  const program = fileURLToPath(new URL('self-signed.ts', import.meta.url));
-  const flags = ['--disable-warning=ExperimentalWarning', program];
-  const text = await execOk(process.execPath, flags, { stdin: JSON.stringify({ names, now }), timeoutMs: 60_000 });
-  const { cert, key } = JSON.parse(text) as ServingCertificate;
-  return { cert, key };
 }

@@ -3,6 +3,7 @@
 
 import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../lib/errors.ts';
+import { answerHealth, type HealthCheck, isHealthPath } from '../../lib/health-checks.ts';
 import { type HttpRequest, socketOf } from '../../lib/http-message.ts';
 import type { AggregationProxy } from '../aggregation/proxy.ts';
 import { type Audit, auditIdOf } from '../audit/audit.ts';
@@ -29,7 +30,6 @@ import { admitConnection } from './connect.ts';
 import type { Converter } from './convert-aside.ts';
 import type { AdmittedRequest, Exchange, Reply } from './exchange.ts';
 import type { RequestGate } from './gate.ts';
-import { answerHealth, type HealthCheck, isHealthPath } from './health.ts';
 import { timeoutError, timeoutOf } from './in-flight.ts';
 import { note } from './measure.ts';
 import { type Form, negotiate } from './negotiate.ts';

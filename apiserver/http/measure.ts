@@ -2,11 +2,11 @@
 // up in a path becomes no label.
 
 import { type Clock, elapsedMs } from '../../lib/clock.ts';
+import { isHealthPath } from '../../lib/health-checks.ts';
 import type { HttpRequest, HttpResponse } from '../../lib/http-message.ts';
 import { StatusError } from '../errors.ts';
 import { type Metrics, type RequestLabels, type ServedRequest, verbLabel } from '../metrics.ts';
 import type { Registry } from '../registry/registry.ts';
-import { isHealthPath } from './health.ts';
 import { type ApiRequest, parseRequest } from './request.ts';
 
 const PATHS = new Set(['/metrics', '/version', '/api', '/apis', '/openapi/v2', '/openapi/v3']);

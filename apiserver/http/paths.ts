@@ -1,8 +1,8 @@
 // Paths that are no resource: the index of all there are, and the response for one that there is not.
 
+import type { HealthCheck } from '../../lib/health-checks.ts';
 import type { Discovery } from '../ports.ts';
 import type { Reply } from './exchange.ts';
-import type { HealthCheck } from './health.ts';
 
 const NO_CACHE = { 'Cache-Control': 'no-cache, private' };
 

@@ -127,7 +127,7 @@ export const podtemplates = defineKind({
   },
 });
 
-/** Read only, and empty: there is no scheduler, controller manager or etcd beside this server to report on. */
+/** Made when it is read (apiserver/component-status.ts), of the components that the server knows. */
 export const componentstatuses = defineKind({
   group: '',
   version: 'v1',
@@ -139,6 +139,7 @@ export const componentstatuses = defineKind({
   namespaced: false,
   subresources: [],
   verbs: ['get', 'list'],
+  computed: true,
   schema: 'io.k8s.api.core.v1.ComponentStatus',
   strategy: {
     table: {

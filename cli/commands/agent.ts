@@ -11,7 +11,7 @@ import { stopSignal } from './signals.ts';
 
 /** Programs of their own. */
 const APART = [
-  'agent/server/self-signed.ts',
+  'lib/self-signed.ts',
   'agent/node/slow-facts.ts',
   'agent/sources/decode-program.ts',
   'cni/shim/nodelet-cni.ts',

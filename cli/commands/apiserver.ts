@@ -1,7 +1,8 @@
 // `nodelet apiserver`: the embedded API server alone, on the files of a lab.
 
 import { isIP } from 'node:net';
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { Component } from '../../apiserver/component-status.ts';
 import { DEFAULT_SERVICE_CIDR, familiesOf, serviceRange } from '../../apiserver/kinds/services/ranges.ts';
 import { strictRange } from '../../apiserver/kinds/shared/addresses.ts';
 import type { EtcdOptions } from '../../apiserver/options.ts';
@@ -31,6 +32,7 @@ interface Flags extends AuthFlags, AuditFlags, Http2Flags {
   readonly advertiseHost?: string;
   readonly advertiseAddress?: string;
   readonly certHost: readonly string[];
+  readonly component: readonly Component[];
   readonly nodeName?: string;
   readonly nodeAudience: readonly string[];
   readonly encryptionProviderConfig?: string;
@@ -44,6 +46,15 @@ interface Flags extends AuthFlags, AuditFlags, Http2Flags {
   readonly enableAdmissionPlugins: readonly string[];
   readonly disableAdmissionPlugins: readonly string[];
   readonly admissionControlConfigFile?: string;
+}
+
+/** "scheduler=https://127.0.0.1:10259/healthz"; may be repeated. Throws InvalidArgumentError, which commander shows. */
+function component(text: string, before: readonly Component[]): readonly Component[] {
+  const [, name, url = ''] = /^([^=]+)=(https?:\/\/.+)$/.exec(text) ?? [];
+  if (name === undefined || !URL.canParse(url)) {
+    throw new InvalidArgumentError(`"${text}" is not <name>=<address of its health>`);
+  }
+  return [...before, { name, url }];
 }
 
 function ipAddress(text: string): string {
@@ -103,6 +114,14 @@ export function apiserverCommand(): Command {
       ipAddress,
     )
     .addOption(repeatedOption('--cert-host <host>', 'one more name for the serving certificate'))
+    .addOption(
+      new Option(
+        '--component <name=url>',
+        'component whose health kubectl get componentstatuses shows, as scheduler=https://127.0.0.1:10259/healthz; may be repeated',
+      )
+        .argParser(component)
+        .default([], 'none'),
+    )
     .option('--node-name <name>', 'the node that the agent’s certificate is for (default: the host name)')
     .addOption(
       repeatedOption(
@@ -148,6 +167,7 @@ export function apiserverCommand(): Command {
         ...(flags.advertiseHost === undefined ? {} : { advertiseHost: flags.advertiseHost }),
         ...(flags.advertiseAddress === undefined ? {} : { advertiseAddress: flags.advertiseAddress }),
         hosts: flags.certHost,
+        components: flags.component,
         ...(flags.nodeName === undefined ? {} : { nodeName: flags.nodeName }),
         nodeAudiences: flags.nodeAudience,
         auth: authOptions(flags),

@@ -15,6 +15,7 @@ import type { SchedulerSettings } from '../../controlplane/scheduler/config/mode
 import { systemClock } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { createLog } from '../../lib/log.ts';
+import { madeApart, type ServingCertificate } from '../../lib/made-certificate.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { type ControllerFlags, controllerFlags, controllerSettings } from './controller-flags.ts';
 import { durationOption } from './duration-flag.ts';
@@ -42,6 +43,11 @@ interface Flags extends ControllerFlags {
   readonly clusterSigningDuration: number;
   readonly serviceAccountPrivateKeyFile?: string;
   readonly csiEndpoint: readonly DriverEndpoint[];
+  readonly bindAddress: string;
+  readonly securePort: number;
+  readonly schedulerSecurePort: number;
+  readonly tlsCertFile?: string;
+  readonly tlsPrivateKeyFile?: string;
 }
 
 /** "loop.csi.nodelet=unix:///run/csi.sock". Throws InvalidArgumentError, which commander shows. */
@@ -101,6 +107,45 @@ async function serviceAccountKey({ serviceAccountPrivateKeyFile: path }: Flags) 
   } catch (error) {
     throw new UserError(`--service-account-private-key-file ${path}: ${errorMessage(error)}`, { cause: error });
   }
+}
+
+/** Throws UserError for files that cannot be read, and where one is named without the other. */
+async function servingCertificate(flags: Flags): Promise<ServingCertificate> {
+  const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile, bindAddress } = flags;
+  if (certFile === undefined && keyFile === undefined) {
+    const names = ['localhost', '127.0.0.1', ...(bindAddress === '0.0.0.0' ? [] : [bindAddress])];
+    return await madeApart([...new Set(names)], systemClock.now());
+  }
+  if (certFile === undefined || keyFile === undefined) {
+    throw new UserError('--tls-cert-file and --tls-private-key-file go together');
+  }
+  try {
+    const [cert, key] = await Promise.all([readFile(certFile, 'utf8'), readFile(keyFile, 'utf8')]);
+    return { cert, key };
+  } catch (error) {
+    throw new UserError(`the serving certificate: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+async function serving(flags: Flags): Promise<Pick<ControlPlaneOptions, 'serving'>> {
+  const { bindAddress: address, securePort, schedulerSecurePort } = flags;
+  if (securePort === 0 && schedulerSecurePort === 0) return {};
+  const certificate = await servingCertificate(flags);
+  const at = (port: number) => (port === 0 ? undefined : { address, port, certificate });
+  const [controllers, scheduler] = [at(securePort), at(schedulerSecurePort)];
+  return {
+    serving: {
+      ...(controllers === undefined ? {} : { controllers }),
+      ...(scheduler === undefined ? {} : { scheduler }),
+    },
+  };
+}
+
+/** "10259"; 0 is none. Throws InvalidArgumentError, which commander shows. */
+function portFlag(text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
+  throw new InvalidArgumentError('it must be a port, or 0 for none');
 }
 
 /** "10.244.0.240/28". Throws InvalidArgumentError, which commander shows. */
@@ -191,6 +236,21 @@ export function controlplaneCommand(): Command {
         .argParser((text: string, before: readonly DriverEndpoint[]) => [...before, csiEndpoint(text)])
         .default([], 'none'),
     )
+    .option('--bind-address <address>', 'where health and metrics are served, by HTTPS', '127.0.0.1')
+    .option(
+      '--secure-port <port>',
+      "port of the controllers' health and metrics, as kube-controller-manager's 10257; 0: none",
+      portFlag,
+      0,
+    )
+    .option(
+      '--scheduler-secure-port <port>',
+      "port of the scheduler's, as kube-scheduler's 10259; 0: none",
+      portFlag,
+      0,
+    )
+    .option('--tls-cert-file <file>', 'certificate of both; without it one is made, and signed by itself')
+    .option('--tls-private-key-file <file>', 'its key')
     .action(async (flags: Flags) => {
       const { runControlPlane } = await import('../../controlplane/main.ts');
       const log = createLog('controlplane');
@@ -215,6 +275,7 @@ export function controlplaneCommand(): Command {
           },
         },
         ...(await signingAuthority(flags)),
+        ...(await serving(flags)),
         csiDrivers: flags.csiEndpoint,
         tracer: new Tracer(),
         clock: systemClock,

@@ -63,6 +63,7 @@ export async function prepareLab(preparing: Preparing): Promise<LabState> {
     nodes === undefined ? '127.0.0.1' : planRange(nodes.range).gateway,
     () => choosePort('the registry', undefined, earlier?.registry?.own?.port ?? usualPort(paths, 5000)),
   );
+  const controlplane = await controlplaneState(paths, earlier?.controlplane);
   const state: LabState = {
     version: 1,
     nodeName: (nodes?.list[0]?.name ?? options.nodeName ?? hostname()).toLowerCase(),
@@ -74,6 +75,7 @@ export async function prepareLab(preparing: Preparing): Promise<LabState> {
     ...(docker ? { runtime: 'docker' as const } : {}),
     ...csi,
     ...(proxy === undefined ? {} : { proxy }),
+    controlplane,
     ...(nodes === undefined ? {} : { nodes }),
     ...(options.dns === true
       ? { dns: dnsState(subnet, nodes, (proxy ?? (nodes && options.proxy)) !== undefined) }
@@ -127,6 +129,15 @@ async function proxyState({ paths, options, say }: Preparing, earlier: LabState[
   const healthzPort = await port(earlier?.healthzPort, 10256, 'the health of the proxy');
   const metricsPort = await port(earlier?.metricsPort, 10249, 'the metrics of the proxy', healthzPort);
   return { mode, healthzPort, metricsPort, masqueradeAll: !(await bridgesAreFiltered()) };
+}
+
+async function controlplaneState(
+  paths: LabPaths,
+  earlier: LabState['controlplane'],
+): Promise<NonNullable<LabState['controlplane']>> {
+  const port = await choosePort('the controllers', undefined, earlier?.port ?? usualPort(paths, 10257));
+  const known = earlier?.schedulerPort ?? usualPort(paths, 10259);
+  return { port, schedulerPort: await choosePort('the scheduler', undefined, known, port) };
 }
 
 /** Each of several nodes finds out by itself. */

@@ -36,8 +36,29 @@ export function apiserverProgram(
     ...(state.nodes === undefined ? [] : ['--service-cluster-ip-range', state.nodes.serviceRange]),
     ...['--port', String(state.apiserverPort)],
     ...['--node-name', state.nodeName],
+    ...componentFlags(state),
     ...more,
   );
+}
+
+/** What `kubectl get componentstatuses` asks. */
+function componentFlags({ controlplane }: LabState): readonly string[] {
+  if (controlplane === undefined) return [];
+  const { port, schedulerPort } = controlplane;
+  const at = (name: string, of: number): readonly string[] => [
+    '--component',
+    `${name}=https://127.0.0.1:${of}/healthz`,
+  ];
+  return [...at('controller-manager', port), ...at('scheduler', schedulerPort)];
+}
+
+/** What another program has in the place of a part has the port of it, too. */
+function servingFlags({ controlplane }: LabState, without: readonly LabPart[]): readonly string[] {
+  if (controlplane === undefined) return [];
+  return [
+    ...(without.includes('controllers') ? [] : ['--secure-port', String(controlplane.port)]),
+    ...(without.includes('scheduler') ? [] : ['--scheduler-secure-port', String(controlplane.schedulerPort)]),
+  ];
 }
 
 /** False where nothing of it is to run. The side-cars of the CSI driver are neither controllers nor scheduler. */
@@ -62,6 +83,7 @@ export function controlplaneProgram(
     ...['--cluster-signing-key-file', join(paths.pkiDir, 'ca.key')],
     ...['--service-account-private-key-file', join(paths.pkiDir, 'sa.key')],
     ...(without.includes('scheduler') ? [] : ['--scheduler-kubeconfig', paths.kubeconfigs.scheduler]),
+    ...servingFlags(state, without),
     ...(state.csi !== undefined ? ['--csi-endpoint', `${DRIVER_NAME}=unix://${paths.csi.socket}`] : []),
     ...more,
   );

@@ -34,6 +34,8 @@ export interface LabState {
     readonly metricsPort: number;
     readonly masqueradeAll: boolean;
   };
+  /** Ports of the health and the metrics of the control plane. Absent in what an older nodelet wrote: it serves none. */
+  readonly controlplane?: { readonly port: number; readonly schedulerPort: number };
   /** The lab has several nodes, each with a network namespace of its own. Absent: the machine is the one node. */
   readonly nodes?: NodesState;
   /** The lab has a DNS server at `address`, and pods' resolv.conf has `server`. Absent: it has none. */

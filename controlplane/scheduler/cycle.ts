@@ -55,11 +55,14 @@ export function choose(
   const rejected = new Map<string, Rejection>();
   const nominated = search.nominated === undefined ? undefined : snapshot.get(search.nominated);
   if (nominated !== undefined && (before.nodes === undefined || before.nodes.has(nominated.name))) {
-    if (framework.filter(state, pod, nominated) === undefined) return { kind: 'node', node: nominated, searched: 0 };
+    const rejection = framework.timed('Filter', () => framework.filter(state, pod, nominated));
+    if (rejection === undefined) return { kind: 'node', node: nominated, searched: 0 };
   }
   const candidates =
     before.nodes === undefined ? snapshot.nodes : [...before.nodes].flatMap((name) => snapshot.get(name) ?? []);
-  const { feasible, searched } = feasibleNodes(framework, state, pod, candidates, search, rejected);
+  const { feasible, searched } = framework.timed('Filter', () =>
+    feasibleNodes(framework, state, pod, candidates, search, rejected),
+  );
   if (feasible.length === 0) {
     const plugins = new Set([...rejected.values()].flatMap(({ plugin }) => plugin ?? []));
     for (const name of before.narrowedBy) plugins.add(name);

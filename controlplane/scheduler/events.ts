@@ -80,6 +80,38 @@ export function podChanges(old: Pod, now: Pod): ReadonlySet<PodChange> {
   return changed;
 }
 
+/** In the order in which kube-scheduler looks at what has changed. */
+const NODE_UPDATES: readonly (readonly [NodeChange, string])[] = [
+  ['allocatable', 'Allocatable'],
+  ['labels', 'Label'],
+  ['taints', 'Taint'],
+  ['conditions', 'Condition'],
+  ['annotations', 'Annotation'],
+];
+const POD_UPDATES: readonly (readonly [PodChange, string])[] = [
+  ['labels', 'PodLabel'],
+  ['requests', 'PodScaleDown'],
+  ['gates', 'PodSchedulingGatesEliminated'],
+  ['tolerations', 'PodToleration'],
+];
+const IN_GROUP = new Set(['StorageClass', 'CSINode', 'CSIDriver', 'CSIStorageCapacity']);
+
+function podLabel(resource: string, changed: ReadonlySet<PodChange>): string {
+  return `${resource}Update${POD_UPDATES.find(([change]) => changed.has(change))?.[1] ?? ''}`;
+}
+
+/** The event as kube-scheduler's metrics name it: "NodeAdd", "NodeUpdateNodeTaint". */
+export function eventLabel(event: ClusterEvent): string {
+  const { resource, action } = event;
+  if (resource === 'Self') return podLabel('UnschedulablePod', event.changed);
+  if (action === 'update' && resource === 'AssignedPod') return podLabel(resource, event.changed);
+  if (action === 'update' && resource === 'Node') {
+    return `NodeUpdateNode${NODE_UPDATES.find(([change]) => event.changed.has(change))?.[1] ?? ''}`;
+  }
+  const group = IN_GROUP.has(resource) ? 'storage.k8s.io/' : '';
+  return `${group}${resource}${action === 'add' ? 'Add' : action === 'delete' ? 'Delete' : 'Update'}`;
+}
+
 /** A node that pods may fit on where they did not before: it is new, or is not what it was. */
 export function isNodeChange(event: ClusterEvent, ...changes: readonly NodeChange[]): boolean {
   if (event.resource !== 'Node') return false;

@@ -6,7 +6,7 @@ import { setMaxListeners } from 'node:events';
 import { isConflict, isNotFound } from '../../client/errors.ts';
 import type { Pod } from '../../client/types.ts';
 import { abortable } from '../../lib/abort.ts';
-import { elapsedMs } from '../../lib/clock.ts';
+import { elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { nextTurn } from '../../lib/turns.ts';
 import type { ControllerContext, Recorder } from '../runtime.ts';
@@ -21,6 +21,7 @@ import type { Framework } from './framework/framework.ts';
 import type { PermitResult } from './framework/plugin.ts';
 import { makeFramework } from './framework/profile.ts';
 import { type Rejection, unschedulable } from './framework/status.ts';
+import { SchedulerMetrics } from './metrics.ts';
 import { Nominator } from './nominator.ts';
 import { PLUGINS, type PluginRow } from './plugins/registry.ts';
 import { type Failure, PodWrites } from './pod-writes.ts';
@@ -47,6 +48,7 @@ interface Cycle {
   readonly pod: PodInfo;
   readonly framework: Framework;
   readonly state: CycleState;
+  readonly startedAt: MonotonicMs;
 }
 
 /** A step's rejection of a pod that had a node already. */
@@ -60,6 +62,7 @@ class RejectedError extends Error {
 }
 
 export class Scheduler {
+  readonly metrics: SchedulerMetrics;
   readonly #context: ControllerContext;
   readonly #informers: SchedulerInformers;
   readonly #settings: SchedulerSettings;
@@ -89,6 +92,7 @@ export class Scheduler {
     this.#recorderOf = options.recorderOf ?? (() => context.recorder);
     this.#cache = new SchedulerCache((name) => informers.namespaces.get(name)?.metadata.labels ?? {});
     this.#writes = new PodWrites(context);
+    this.metrics = new SchedulerMetrics(context.clock, () => this.#gauges());
     const handle = {
       client: context.client,
       storage: new AssumedStorage(storageView(informers)),
@@ -101,7 +105,7 @@ export class Scheduler {
       defaultSelector: defaultSelectorFrom(informers),
     };
     for (const profile of this.#settings.profiles) {
-      const framework = makeFramework(profile, options.plugins ?? PLUGINS, handle, this.#nominator);
+      const framework = makeFramework(profile, options.plugins ?? PLUGINS, handle, this.#nominator, this.metrics);
       this.#frameworks.set(profile.schedulerName, framework);
     }
     const [first] = this.#frameworks.values();
@@ -116,6 +120,7 @@ export class Scheduler {
         if (plugins.size === 0) return true;
         return [...plugins].some((name) => known?.get(name)?.worthRetrying?.(event, info) ?? true);
       },
+      onIncoming: (queue, event) => this.metrics.incoming(queue, event),
       initialBackoffMs: this.#settings.podInitialBackoffSeconds * 1000,
       maxBackoffMs: this.#settings.podMaxBackoffSeconds * 1000,
     });
@@ -148,6 +153,17 @@ export class Scheduler {
     await Promise.all(this.#underWay);
   }
 
+  #gauges() {
+    return {
+      pending: this.#queue.sizes,
+      rejected: this.#queue.rejected.map(({ info, plugins }) => ({
+        plugins,
+        profile: info.pod.spec.schedulerName ?? DEFAULT_SCHEDULER,
+      })),
+      cache: this.#cache.sizes,
+    };
+  }
+
   /** `work` must not reject. */
   #follow(work: Promise<void>): void {
     this.#underWay.add(work);
@@ -172,7 +188,7 @@ export class Scheduler {
       return;
     }
     const info = pod === queued.info.pod ? queued.info : podInfo(pod);
-    const cycle: Cycle = { queued, pod: info, framework, state: new CycleState() };
+    const cycle = { queued, pod: info, framework, state: new CycleState(), startedAt: this.metrics.now() };
     try {
       this.#findNode(cycle);
     } catch (error) {
@@ -195,16 +211,22 @@ export class Scheduler {
       nominated: this.#nominator.nodeOf(pod.uid),
     });
     this.#start = (this.#start + choice.searched) % nodes;
-    if (choice.kind === 'none') this.#preemptFor(cycle, choice.diagnosis);
-    else this.#reserve(cycle, choice.node);
+    if (choice.kind === 'none') {
+      this.#preemptFor(cycle, choice.diagnosis);
+      return;
+    }
+    this.metrics.nodeFound(cycle.startedAt);
+    this.#reserve(cycle, choice.node);
   }
 
   #preemptFor(cycle: Cycle, diagnosis: Diagnosis): void {
     const { pod, framework, state } = cycle;
+    if (framework.at('postFilter').length > 0) this.metrics.preemptionTried();
     const result = framework.postFilter(state, pod, this.#cache, diagnosis.statuses);
     const reason = 'Unschedulable';
     if (result.kind === 'nominate') {
       this.#nominator.set(pod, result.node);
+      this.metrics.victimsChosen(result.victims.length);
       const message = fitErrorMessage(diagnosis);
       // Before the pod is parked: while its victims are evicted it is not tried again.
       this.#evict(cycle, result.node, result.victims);
@@ -221,7 +243,9 @@ export class Scheduler {
     const nominated = this.#nominator.nodeOf(pod.uid);
     this.#cache.assume(pod, node.name);
     this.#nominator.delete(pod.uid);
-    const rejection = framework.reserve(state, pod, node) ?? this.#permit(cycle, node.name);
+    const rejection =
+      framework.reserve(state, pod, node) ??
+      framework.timed('Permit', () => this.#permit(cycle, node.name), permitStatus);
     if (rejection !== undefined && 'code' in rejection) {
       if (nominated !== undefined) this.#nominator.set(pod, nominated);
       this.#undo(cycle, node.name);
@@ -251,17 +275,25 @@ export class Scheduler {
     const { pod, framework, state } = cycle;
     try {
       await Promise.all(waits.map((wait) => this.#permitted(wait)));
-      for (const plugin of framework.at('preBind')) {
-        await step('PreBind', plugin.name, () => plugin.preBind?.(state, pod, node));
-      }
-      for (const plugin of framework.at('bind')) {
-        if ((await step('Bind', plugin.name, () => plugin.bind?.(pod, node))) === true) break;
-      }
+      await framework.timedAsync('PreBind', async () => {
+        for (const plugin of framework.at('preBind')) {
+          await step('PreBind', plugin.name, () => plugin.preBind?.(state, pod, node));
+        }
+      });
+      await framework.timedAsync('Bind', async () => {
+        for (const plugin of framework.at('bind')) {
+          if ((await step('Bind', plugin.name, () => plugin.bind?.(pod, node))) === true) break;
+        }
+      });
     } catch (error) {
       this.#bindingFailed(cycle, node, error);
       return;
     }
-    for (const plugin of framework.at('postBind')) plugin.postBind?.(state, pod, node);
+    this.metrics.attempted('scheduled', framework.profile, cycle.startedAt);
+    if (cycle.queued.enteredAt !== undefined) this.metrics.bound(cycle.queued.attempts, cycle.queued.enteredAt);
+    framework.timed('PostBind', () => {
+      for (const plugin of framework.at('postBind')) plugin.postBind?.(state, pod, node);
+    });
     this.#queue.done(pod.uid);
     const subject = { ...pod.pod, kind: 'Pod', apiVersion: 'v1' };
     this.#recorderOf(framework.profile).event(
@@ -293,6 +325,7 @@ export class Scheduler {
     const cause = error instanceof Error ? error.cause : undefined;
     // Gone, or bound by another scheduler: the next change of it decides.
     if (isNotFound(cause) || isConflict(cause)) {
+      this.metrics.attempted('error', cycle.framework.profile, cycle.startedAt);
       this.#requeue(cycle, new Set());
       return;
     }
@@ -314,6 +347,8 @@ export class Scheduler {
   /** The attempt has failed: the pod waits, and the API server knows why. */
   #failed(cycle: Cycle, plugins: ReadonlySet<string>, failure: Failure): void {
     const { pod, framework } = cycle;
+    const result = failure.reason === 'SchedulerError' ? 'error' : 'unschedulable';
+    this.metrics.attempted(result, framework.profile, cycle.startedAt);
     if (failure.reason === 'SchedulerError') this.#context.log(`scheduler ${pod.key}: ${failure.message}`);
     const current = this.#requeue(cycle, plugins);
     if (current === undefined) return;
@@ -363,6 +398,11 @@ export class Scheduler {
 }
 
 type PermitWait = Extract<PermitResult, { kind: 'wait' }> & { readonly plugin: string };
+
+function permitStatus(result: Rejection | readonly PermitWait[]): string {
+  if ('code' in result) return result.code;
+  return result.length > 0 ? 'Wait' : 'Success';
+}
 
 const pluginsOf = ({ plugin }: Rejection): ReadonlySet<string> => new Set(plugin === undefined ? [] : [plugin]);
 

@@ -158,7 +158,7 @@ const OWN_TIMES: Readonly<Record<string, string>> = {
   'lib/rfc3339.ts': 'the times of the API',
   'lib/certificate-time.ts': 'the times of certificates',
   'lib/trace.ts': 'a span begins by the wall clock and lasts by the monotonic one, both from one reading',
-  'agent/server/self-signed.ts': 'the certificate library takes Dates',
+  'lib/self-signed.ts': 'the certificate library takes Dates',
   'apiserver/cel/times.ts': 'the expression library takes and returns Dates',
   'apiserver/pki/keys.ts': 'the certificate library takes Dates',
   'controlplane/controllers/certificates/request.ts': 'the certificate library takes Dates',

@@ -5,10 +5,11 @@ import { isAlreadyExists, isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import { type Change, objectKey } from '../../../client/store.ts';
 import { WorkQueue } from '../../../client/workqueue.ts';
-import type { EpochMs } from '../../../lib/clock.ts';
+import { type EpochMs, elapsedMs } from '../../../lib/clock.ts';
 import { isTimeZone, parseSchedule, ScheduleError } from '../../../lib/cron-schedule.ts';
 import { rfc3339InZone } from '../../../lib/cron-times.ts';
 import { errorMessage } from '../../../lib/errors.ts';
+import { exponentialBuckets, Histogram } from '../../../lib/metrics.ts';
 import { parseRfc3339, rfc3339 } from '../../../lib/rfc3339.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import type { Informers } from '../../informers.ts';
@@ -42,6 +43,11 @@ export class CronJobController implements Controller {
   readonly name = 'cronjob';
   readonly workers = 5;
   readonly queue: WorkQueue;
+  readonly metrics = new Histogram(
+    'cronjob_controller_job_creation_skew_duration_seconds',
+    '[STABLE] Time between when a cronjob is scheduled to be run, and when the corresponding job is created',
+    exponentialBuckets(1, 2, 10),
+  );
   readonly #context: ControllerContext;
   readonly #informers: Needed;
   readonly #jobs: OwnerIndex<Job>;
@@ -277,6 +283,7 @@ export class CronJobController implements Controller {
     try {
       const job = await client.create<Job>(resourcePath(BATCH_V1, JOB.plural, { namespace }), body);
       event('Normal', 'SuccessfulCreate', `Created job ${job.metadata.name}`);
+      this.metrics.observe(elapsedMs(time, this.#context.clock.now()) / 1000);
       return job;
     } catch (error) {
       if (isAlreadyExists(error)) {

@@ -20,6 +20,7 @@ import {
 } from '../shared/service-pods.ts';
 import { TriggerTimes, withTriggerTime } from '../shared/trigger-time.ts';
 import { ZONE_LABEL } from './desired.ts';
+import { EndpointSliceMetrics } from './metrics.ts';
 import { MANAGED_BY, MAX_ENDPOINTS, planSlices } from './plan.ts';
 import { isZoneNode, type ZoneShares, zoneShares } from './topology.ts';
 import { ZoneState } from './zone-state.ts';
@@ -36,6 +37,7 @@ export class EndpointSliceController implements Controller {
   readonly name = 'endpointslice';
   readonly workers = 5;
   readonly queue: WorkQueue;
+  readonly metrics: EndpointSliceMetrics;
   readonly #context: ControllerContext;
   readonly #informers: Needed;
   readonly #written: PendingWrites<EndpointSlice>;
@@ -48,6 +50,7 @@ export class EndpointSliceController implements Controller {
     this.#context = context;
     this.#informers = informers;
     this.queue = new WorkQueue({ clock: context.clock });
+    this.metrics = new EndpointSliceMetrics(() => informers.endpointSlices.list().filter(isManaged).length);
     this.#written = new PendingWrites(informers.endpointSlices, context.clock);
     informers.services.onChange((changes) => {
       for (const { object } of changes) this.queue.add(objectKey(object));
@@ -107,7 +110,10 @@ export class EndpointSliceController implements Controller {
     }
     if (!hasOwnEndpoints(service)) return;
     // The change that shows what was written brings the key back.
-    if (!this.#written.settled(key)) return;
+    if (!this.#written.settled(key)) {
+      this.metrics.synced('stale');
+      return;
+    }
     const pods = podsOf(service, this.#informers.pods.list());
     const trigger = this.#triggers.next(key, service, pods);
     const existing = this.#informers.endpointSlices
@@ -122,7 +128,9 @@ export class EndpointSliceController implements Controller {
       if (missing !== undefined) {
         throw new Error(`skipping Pod ${missing.pod} for Service ${key}: Node ${missing.node} Not Found`);
       }
+      this.metrics.synced('success');
     } catch (error) {
+      this.metrics.synced('error');
       if (isConflict(error)) throw error;
       const message = `Error updating Endpoint Slices for Service ${key}: ${errorMessage(error)}`;
       this.#context.recorder.event(subjectOf(SERVICE, service), 'Warning', 'FailedToUpdateEndpointSlices', message);
@@ -150,6 +158,7 @@ export class EndpointSliceController implements Controller {
       try {
         const path = resourcePath(apiVersion, plural, at);
         this.#written.written(key, await client.create<EndpointSlice>(path, { ...slice, apiVersion, kind, metadata }));
+        this.metrics.changed('create');
       } catch (error) {
         if (isNamespaceTerminating(error)) return;
         if (isConflict(error)) throw error;
@@ -161,6 +170,7 @@ export class EndpointSliceController implements Controller {
       try {
         const body = { ...slice, apiVersion, kind, metadata };
         this.#written.written(key, await client.replace<EndpointSlice>(pathOf(ENDPOINT_SLICE, slice), body));
+        this.metrics.changed('update');
       } catch (error) {
         if (isConflict(error)) throw error;
         const what = `failed to update ${slice.metadata.name} EndpointSlice for Service ${namespace}/${name}`;
@@ -172,6 +182,7 @@ export class EndpointSliceController implements Controller {
         if (!isNotFound(error)) throw error;
       });
       this.#written.deleted(key, slice);
+      this.metrics.changed('delete');
     }
   }
 }

@@ -6,6 +6,7 @@ import { isNotFound } from '../../../client/errors.ts';
 import { type Change, objectKey } from '../../../client/store.ts';
 import type { Pod } from '../../../client/types.ts';
 import { WorkQueue } from '../../../client/workqueue.ts';
+import { elapsedMs } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
 import type { Informers } from '../../informers.ts';
@@ -24,6 +25,7 @@ import { completed, deadlineLeftMs, decideEnd } from './end.ts';
 import { type JobFacts, jobFacts } from './facts.ts';
 import { hasFinalizer, isSuspended, TRACKING_FINALIZER } from './job-pods.ts';
 import { planPods } from './manage.ts';
+import { JobMetrics, type SyncAction } from './metrics.ts';
 import { podToCreate } from './template.ts';
 import { countReleased, finishedStatus, sameStatus, trackPods } from './tracking.ts';
 
@@ -43,6 +45,7 @@ interface Acted {
   readonly active: number;
   readonly ready: number;
   readonly terminating: number;
+  readonly action?: SyncAction;
   readonly error?: unknown;
 }
 
@@ -53,6 +56,7 @@ export class JobController implements Controller {
   readonly name = 'job';
   readonly workers = 5;
   readonly queue: WorkQueue;
+  readonly metrics = new JobMetrics();
   readonly #context: ControllerContext;
   readonly #informers: Needed;
   readonly #pods: OwnerIndex<Pod>;
@@ -164,10 +168,20 @@ export class JobController implements Controller {
       this.#context.recorder.event(subjectOf(JOB, job), 'Warning', 'UnknownCompletionMode', message);
       return;
     }
-    await this.#syncJob(key, job);
+    const { clock } = this.#context;
+    const began = clock.monotonic();
+    const did: { action: SyncAction; result: 'success' | 'error' } = { action: 'reconciling', result: 'error' };
+    try {
+      await this.#syncJob(key, job, (action) => {
+        did.action = action;
+      });
+      did.result = 'success';
+    } finally {
+      this.metrics.synced(job, did.action, did.result, elapsedMs(began, clock.monotonic()));
+    }
   }
 
-  async #syncJob(key: string, job: Job): Promise<void> {
+  async #syncJob(key: string, job: Job, report: (action: SyncAction) => void): Promise<void> {
     const { clock } = this.#context;
     const unsatisfiedMs = this.#expectations.unsatisfiedForMs(job.metadata.uid);
     const mayAct = unsatisfiedMs === undefined;
@@ -194,6 +208,7 @@ export class JobController implements Controller {
     } else {
       const manages = mayAct && job.metadata.deletionTimestamp === undefined;
       acted = manages ? await this.#managePods(key, facts, failures) : countsOf(facts);
+      if (manages) report(acted.action ?? 'tracking');
       end = completed(facts, acted.active, clock.now());
       if (end === undefined && manages) status = this.#reportSuspension(job, status);
     }
@@ -225,7 +240,7 @@ export class JobController implements Controller {
       0,
       pods.map(({ metadata }) => metadata.uid),
     );
-    return await settleDeletions(facts, pods, async (pod) => {
+    const acted = await settleDeletions(facts, pods, async (pod) => {
       try {
         await this.#removeFinalizer(pod);
         if (!(await deletePod(this.#context, JOB, job, pod))) {
@@ -236,6 +251,7 @@ export class JobController implements Controller {
         throw error;
       }
     });
+    return { ...acted, action: 'pods_deleted' };
   }
 
   async #createPods(facts: JobFacts, indexes: readonly (number | undefined)[]): Promise<Acted> {
@@ -260,7 +276,8 @@ export class JobController implements Controller {
     });
     this.#expectations.notCreated(uid, indexes.length - succeeded);
     const counts = countsOf(facts);
-    return { ...counts, active: counts.active + created, ...(error === undefined ? {} : { error }) };
+    const active = counts.active + created;
+    return { ...counts, active, action: 'pods_created', ...(error === undefined ? {} : { error }) };
   }
 
   /** A job that is resumed starts anew: activeDeadlineSeconds count from then. */
@@ -300,6 +317,7 @@ export class JobController implements Controller {
     const counted = countReleased(first.status ?? {}, left);
     const finished = full || error !== undefined ? undefined : finishedStatus(counted, final);
     const last = await this.#write(key, first, finished ?? counted);
+    if (last !== undefined) this.metrics.counted(facts.job, facts.job.status ?? {}, last.status ?? {});
     if (error !== undefined) throw error;
     if (finished !== undefined && last !== undefined && final !== undefined) this.#reportEnd(last, final);
   }
@@ -351,8 +369,10 @@ export class JobController implements Controller {
     }
   }
 
-  #reportEnd(job: Job, { type, reason = '', message = '' }: JobCondition): void {
+  #reportEnd(job: Job, condition: JobCondition): void {
     const { recorder } = this.#context;
+    const { type, reason = '', message = '' } = condition;
+    this.metrics.finished(job, condition);
     const subject = subjectOf(JOB, job);
     if (type !== 'Complete') {
       recorder.event(subject, 'Warning', reason, message);

@@ -11,6 +11,7 @@ import { elapsedMs, type MonotonicMs } from '../../../lib/clock.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
 import type { Informers } from '../../informers.ts';
 import type { Controller, ControllerContext } from '../../runtime.ts';
+import { NodeLifecycleMetrics } from './metrics.ts';
 import { awaitsEviction, type Eviction, nextTaints, olderLabels, unknownConditions } from './taints.ts';
 import {
   type Bucket,
@@ -22,6 +23,7 @@ import {
   tokenInMs,
   withoutToken,
   withRate,
+  zoneCounts,
   zoneOf,
 } from './zones.ts';
 
@@ -49,6 +51,7 @@ export class NodeLifecycleController implements Controller {
   readonly name = 'node-lifecycle';
   readonly workers = 2;
   readonly queue: WorkQueue;
+  readonly metrics: NodeLifecycleMetrics;
   readonly #context: ControllerContext;
   readonly #informers: Needed;
   readonly #settings: NodeLifecycleSettings;
@@ -69,6 +72,7 @@ export class NodeLifecycleController implements Controller {
     this.#informers = informers;
     this.#settings = { ...NODE_LIFECYCLE_DEFAULTS, ...settings };
     this.queue = new WorkQueue({ clock: context.clock });
+    this.metrics = new NodeLifecycleMetrics(() => zoneCounts(informers.nodes.list()));
     informers.nodes.onChange((changes) => {
       for (const change of changes) this.#nodeChanged(change);
       if (changes.some(mayChangeZones)) this.#followZones();
@@ -254,6 +258,7 @@ export class NodeLifecycleController implements Controller {
     }
     // Of one that has changed meanwhile the change comes.
     if ((await this.#taint(node, 'now')) !== 'written') return;
+    this.metrics.evicted(zone);
     this.#wait(name, undefined);
     const current = this.#buckets.get(zone);
     if (current !== undefined) this.#buckets.set(zone, withoutToken(current, clock.monotonic()));

@@ -57,7 +57,13 @@ export interface Disruption {
   readonly isTotal: boolean;
 }
 
-export function disruptionOf(nodes: readonly Node[], settings: EvictionSettings): Disruption {
+export interface ZoneCount {
+  readonly ready: number;
+  readonly notReady: number;
+}
+
+/** Without the nodes that count for none. */
+export function zoneCounts(nodes: readonly Node[]): ReadonlyMap<string, ZoneCount> {
   const counts = new Map<string, { ready: number; notReady: number }>();
   for (const node of nodes) {
     if (node.metadata.labels?.[EXCLUDE_DISRUPTION] !== undefined) continue;
@@ -66,6 +72,11 @@ export function disruptionOf(nodes: readonly Node[], settings: EvictionSettings)
     else count.notReady++;
     counts.set(zoneOf(node), count);
   }
+  return counts;
+}
+
+export function disruptionOf(nodes: readonly Node[], settings: EvictionSettings): Disruption {
+  const counts = zoneCounts(nodes);
   const zones = new Map<string, ZoneState>();
   for (const [zone, { ready, notReady }] of counts) {
     zones.set(zone, zoneState(ready, notReady, settings.unhealthyZoneThreshold));

@@ -7,6 +7,7 @@ import { objectKey } from '../../../client/store.ts';
 import type { Pod } from '../../../client/types.ts';
 import { WorkQueue } from '../../../client/workqueue.ts';
 import { elapsedMs, type MonotonicMs } from '../../../lib/clock.ts';
+import { Counter } from '../../../lib/metrics.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
 import type { Informers } from '../../informers.ts';
 import type { Controller, ControllerContext } from '../../runtime.ts';
@@ -21,6 +22,10 @@ export class TaintEvictionController implements Controller {
   readonly name = 'taint-eviction';
   readonly workers = 2;
   readonly queue: WorkQueue;
+  readonly metrics = new Counter(
+    'taint_eviction_controller_pod_deletions_total',
+    '[ALPHA] Total number of Pods deleted by TaintEvictionController since its start.',
+  );
   readonly #context: ControllerContext;
   readonly #informers: Needed;
   /** By uid: since when (monotonic ms) a pod's node has had taints that it does not tolerate for ever. */
@@ -83,6 +88,7 @@ export class TaintEvictionController implements Controller {
     try {
       await client.patch(resourcePath('v1', 'pods', { namespace, name, subresource: 'status' }), status, 'strategic');
       await client.delete(resourcePath('v1', 'pods', { namespace, name }), { preconditions: { uid } });
+      this.metrics.inc();
     } catch (error) {
       // It is gone, or another pod has its name.
       if (!isNotFound(error) && !isConflict(error)) throw error;

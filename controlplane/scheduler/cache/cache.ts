@@ -34,6 +34,12 @@ export class SchedulerCache implements Snapshot {
     this.#counters = new PodCounters(namespaceLabels);
   }
 
+  /** How many of each there are. */
+  get sizes(): { readonly nodes: number; readonly pods: number; readonly assumed: number } {
+    const assumed = [...this.#placed.values()].filter((pod) => pod.assumed).length;
+    return { nodes: this.#nodes.size, pods: this.#placed.size, assumed };
+  }
+
   get nodes(): readonly NodeInfo[] {
     this.#list ??= zonesInTurn([...this.#nodes.values()]);
     return this.#list;

@@ -1,6 +1,7 @@
 // The plugins of one profile, run at each extension point in their order. Decides what follows from their answers: the first
 // rejection ends a node's filters, scores are normalised and weighted, a failed reservation is undone.
 
+import type { MonotonicMs } from '../../../lib/clock.ts';
 import type { NodeInfo } from '../cache/node-info.ts';
 import type { PodInfo } from '../cache/pod-info.ts';
 import type { Snapshot } from '../cache/snapshot.ts';
@@ -35,6 +36,12 @@ export interface Nominations {
   on(node: string): readonly PodInfo[];
 }
 
+/** Takes the time of extension points; the names are those of kube-scheduler's metrics. SchedulerMetrics has this shape. */
+export interface PointTimes {
+  now(): MonotonicMs;
+  ran(point: string, status: string, profile: string, startedAt: MonotonicMs): void;
+}
+
 export type PreFiltered =
   | { readonly kind: 'go'; readonly nodes: ReadonlySet<string> | undefined; readonly narrowedBy: readonly string[] }
   | { readonly kind: 'reject'; readonly rejection: Rejection };
@@ -47,9 +54,17 @@ export class Framework implements DryRun {
   readonly plugins: ReadonlyMap<string, Plugin>;
   readonly #plugins: PluginSet;
   readonly #nominations: Nominations;
+  readonly #times: PointTimes | undefined;
 
-  constructor(profile: string, plugins: PluginSet, nominations: Nominations, percentageOfNodesToScore?: number) {
+  constructor(
+    profile: string,
+    plugins: PluginSet,
+    nominations: Nominations,
+    percentageOfNodesToScore?: number,
+    times?: PointTimes,
+  ) {
     this.profile = profile;
+    this.#times = times;
     this.percentageOfNodesToScore = percentageOfNodesToScore;
     this.#plugins = plugins;
     const all = EXTENSION_POINTS.flatMap((point) => plugins[point].map(({ plugin }) => plugin));
@@ -65,6 +80,33 @@ export class Framework implements DryRun {
     return this.#plugins.score.length > 0;
   }
 
+  /** Runs the plugins of one point, `status` says how it ended. What they throw is thrown. */
+  timed<T>(point: string, run: () => T, status: (result: T) => string = () => 'Success'): T {
+    const times = this.#times;
+    if (times === undefined) return run();
+    const startedAt = times.now();
+    let how = 'Error';
+    try {
+      const result = run();
+      how = status(result);
+      return result;
+    } finally {
+      times.ran(point, how, this.profile, startedAt);
+    }
+  }
+
+  /** The same where the plugins wait for something. */
+  async timedAsync(point: string, run: () => Promise<void>): Promise<void> {
+    const startedAt = this.#times?.now();
+    let how = 'Error';
+    try {
+      await run();
+      how = 'Success';
+    } finally {
+      if (startedAt !== undefined) this.#times?.ran(point, how, this.profile, startedAt);
+    }
+  }
+
   compare(a: Sortable, b: Sortable): number {
     return this.#plugins.queueSort[0]?.plugin.compare?.(a, b) ?? 0;
   }
@@ -78,6 +120,14 @@ export class Framework implements DryRun {
   }
 
   preFilter(state: CycleState, pod: PodInfo, snapshot: Snapshot): PreFiltered {
+    return this.timed(
+      'PreFilter',
+      () => this.#preFilter(state, pod, snapshot),
+      (result) => (result.kind === 'reject' ? result.rejection.code : 'Success'),
+    );
+  }
+
+  #preFilter(state: CycleState, pod: PodInfo, snapshot: Snapshot): PreFiltered {
     let nodes: ReadonlySet<string> | undefined;
     let rejection: Rejection | undefined;
     const narrowedBy: string[] = [];
@@ -145,6 +195,14 @@ export class Framework implements DryRun {
 
   /** The first plugin that nominates a node ends it; else all their messages. */
   postFilter(state: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeStatuses): PostFilterResult {
+    return this.timed(
+      'PostFilter',
+      () => this.#postFilter(state, pod, snapshot, statuses),
+      ({ kind }) => (kind === 'nominate' ? 'Success' : 'Unschedulable'),
+    );
+  }
+
+  #postFilter(state: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeStatuses): PostFilterResult {
     const messages: string[] = [];
     let clear = false;
     for (const { plugin } of this.#plugins.postFilter) {
@@ -159,9 +217,15 @@ export class Framework implements DryRun {
 
   /** The weighted sum of each node's scores, in the order of `nodes`. */
   score(state: CycleState, pod: PodInfo, snapshot: Snapshot, nodes: readonly NodeInfo[]): readonly number[] {
-    for (const { plugin } of this.#plugins.preScore) {
-      if (plugin.preScore?.(state, pod, snapshot, nodes) === 'skip') state.skippedScores.add(plugin.name);
-    }
+    this.timed('PreScore', () => {
+      for (const { plugin } of this.#plugins.preScore) {
+        if (plugin.preScore?.(state, pod, snapshot, nodes) === 'skip') state.skippedScores.add(plugin.name);
+      }
+    });
+    return this.timed('Score', () => this.#totals(state, pod, nodes));
+  }
+
+  #totals(state: CycleState, pod: PodInfo, nodes: readonly NodeInfo[]): readonly number[] {
     const totals = new Array<number>(nodes.length).fill(0);
     for (const { plugin, weight } of this.#plugins.score) {
       if (state.skippedScores.has(plugin.name)) continue;
@@ -175,6 +239,14 @@ export class Framework implements DryRun {
   }
 
   reserve(state: CycleState, pod: PodInfo, node: NodeInfo): Rejection | undefined {
+    return this.timed(
+      'Reserve',
+      () => this.#reserve(state, pod, node),
+      (rejection) => rejection?.code ?? 'Success',
+    );
+  }
+
+  #reserve(state: CycleState, pod: PodInfo, node: NodeInfo): Rejection | undefined {
     for (const { plugin } of this.#plugins.reserve) {
       const rejection = plugin.reserve?.(state, pod, node);
       if (rejection !== undefined) return { ...rejection, plugin: plugin.name };
@@ -183,6 +255,8 @@ export class Framework implements DryRun {
   }
 
   unreserve(state: CycleState, pod: PodInfo, node: string): void {
-    for (const { plugin } of this.#plugins.reserve.toReversed()) plugin.unreserve?.(state, pod, node);
+    this.timed('Unreserve', () => {
+      for (const { plugin } of this.#plugins.reserve.toReversed()) plugin.unreserve?.(state, pod, node);
+    });
   }
 }

@@ -4,7 +4,14 @@
 import { UserError } from '../../../lib/errors.ts';
 import type { PluginSetting, ProfileSettings } from '../config/model.ts';
 import type { PluginHandle, PluginRow } from '../plugins/registry.ts';
-import { EXTENSION_POINTS, type ExtensionPoint, Framework, type Nominations, type PluginSet } from './framework.ts';
+import {
+  EXTENSION_POINTS,
+  type ExtensionPoint,
+  Framework,
+  type Nominations,
+  type PluginSet,
+  type PointTimes,
+} from './framework.ts';
 import type { Plugin } from './plugin.ts';
 
 /** Whether a plugin has something to do at the extension point. */
@@ -42,6 +49,7 @@ export function makeFramework(
   rows: readonly PluginRow[],
   handle: PluginHandle,
   nominations: Nominations,
+  times?: PointTimes,
 ): Framework {
   const known = new Map(rows.map((row) => [row.name, row]));
   const made = new Map<string, Plugin>();
@@ -102,5 +110,5 @@ export function makeFramework(
     }
     if (point === 'bind' && set.bind.length === 0) throw new UserError(`${where}: at least one bind plugin is needed`);
   }
-  return new Framework(settings.schedulerName, set, nominations, settings.percentageOfNodesToScore);
+  return new Framework(settings.schedulerName, set, nominations, settings.percentageOfNodesToScore, times);
 }

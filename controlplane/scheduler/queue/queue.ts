@@ -6,13 +6,16 @@
 import type { Pod } from '../../../client/types.ts';
 import { type Clock, elapsedMs, type MonotonicMs, plusMs, type Timer } from '../../../lib/clock.ts';
 import { type PodInfo, podInfo } from '../cache/pod-info.ts';
-import { type ClusterEvent, podChanges } from '../events.ts';
+import { type ClusterEvent, eventLabel, podChanges } from '../events.ts';
 import type { Sortable } from '../framework/plugin.ts';
+import type { QueueName } from '../metrics.ts';
 import { Heap } from './heap.ts';
 
 export interface QueuedPod extends Sortable {
   readonly info: PodInfo;
   readonly order: number;
+  /** When it could first be tried. */
+  readonly enteredAt: MonotonicMs | undefined;
   /** Scheduling cycles so far. */
   readonly attempts: number;
   /** Cycles that ended with no node, since the last error; and errors in a row. */
@@ -31,10 +34,20 @@ export interface QueueOptions {
   mayEnter(pod: PodInfo): boolean;
   /** Whether the event may make a pod schedulable that these plugins rejected. */
   worthRetrying(event: ClusterEvent, pod: QueuedPod): boolean;
+  /** A pod has come to a queue, because of an event that has kube-scheduler's name. */
+  readonly onIncoming?: (queue: QueueName, event: string) => void;
   /** ms */
   readonly initialBackoffMs: number;
   readonly maxBackoffMs: number;
 }
+
+/** kube-scheduler's names of what brings pods to a queue and is no event of the cluster. */
+const ATTEMPT_FAILED = 'ScheduleAttemptFailure';
+const BACKOFF_COMPLETE = 'BackoffComplete';
+const POPPED_FROM_BACKOFF = 'PopFromBackoffQ';
+const FORCED = 'ForceActivate';
+const TIMEOUT = 'UnschedulableTimeout';
+const NEW_POD = 'UnschedulablePodAdd';
 
 /** A pod that fits nowhere is tried again after this long even without any event, ms. */
 export const FLUSH_MS = 300_000;
@@ -78,21 +91,26 @@ export class SchedulingQueue {
     };
   }
 
+  /** Those that have been tried and wait, with who rejected them. */
+  get rejected(): readonly QueuedPod[] {
+    return [...this.#unschedulable.values(), ...this.#backoff.items()];
+  }
+
   /** A pod without a node, as it is now. */
   set(pod: Pod): void {
     const { uid } = pod.metadata;
     const known = this.#find(uid);
     if (known === undefined) {
-      if (!this.#inFlight.has(uid)) this.#enter(this.#fresh(podInfo(pod)));
+      if (!this.#inFlight.has(uid)) this.#enter(this.#fresh(podInfo(pod)), NEW_POD);
       return;
     }
     const old = known.info.pod;
     const changed = podChanges(old, pod);
     const updated = { ...known, info: podInfo(pod) };
     const event: ClusterEvent = { resource: 'Self', action: 'update', object: pod, old, changed };
-    if (this.#gated.delete(uid)) this.#enter(updated);
+    if (this.#gated.delete(uid)) this.#enter(updated, eventLabel(event));
     else if (this.#unschedulable.delete(uid)) {
-      if (changed.size > 0 && this.#options.worthRetrying(event, updated)) this.#requeue(updated);
+      if (changed.size > 0 && this.#options.worthRetrying(event, updated)) this.#requeue(updated, eventLabel(event));
       else this.#unschedulable.set(uid, updated);
     } else for (const heap of [this.#active, this.#backoff, this.#errorBackoff]) if (heap.get(uid)) heap.push(updated);
   }
@@ -119,7 +137,7 @@ export class SchedulingQueue {
   onEvent(event: ClusterEvent): void {
     for (const events of this.#inFlight.values()) events.push(event);
     for (const pod of [...this.#unschedulable.values()]) {
-      if (this.#options.worthRetrying(event, pod)) this.#requeue(pod);
+      if (this.#options.worthRetrying(event, pod)) this.#requeue(pod, eventLabel(event));
     }
   }
 
@@ -128,7 +146,7 @@ export class SchedulingQueue {
     const pod = this.#find(uid);
     if (pod === undefined || this.#active.get(uid) !== undefined) return;
     this.delete(uid);
-    this.#enter(pod);
+    this.#enter(pod, FORCED);
   }
 
   /** What kept a pod from entering may have ended. */
@@ -136,7 +154,7 @@ export class SchedulingQueue {
     const pod = this.#gated.get(uid);
     if (pod === undefined) return;
     this.#gated.delete(uid);
-    this.#enter(pod);
+    this.#enter(pod, FORCED);
   }
 
   /** The next pod, in flight until `done` or `failed`; undefined once the queue is closed. At most one caller may wait. */
@@ -168,8 +186,9 @@ export class SchedulingQueue {
       unschedulable: error ? pod.unschedulable : pod.unschedulable + 1,
       errors: error ? pod.errors + 1 : 0,
     };
-    if (error || events.some((event) => this.#options.worthRetrying(event, failed))) this.#requeue(failed);
-    else this.#park(failed);
+    if (error || events.some((event) => this.#options.worthRetrying(event, failed))) {
+      this.#requeue(failed, ATTEMPT_FAILED);
+    } else this.#park(failed);
   }
 
   close(): void {
@@ -181,7 +200,8 @@ export class SchedulingQueue {
 
   #fresh(info: PodInfo): QueuedPod {
     const failedAt = this.#options.clock.monotonic();
-    return { info, order: this.#orders++, attempts: 0, unschedulable: 0, errors: 0, failedAt, plugins: new Set() };
+    const none = { attempts: 0, unschedulable: 0, errors: 0, plugins: new Set<string>() };
+    return { info, order: this.#orders++, enteredAt: undefined, failedAt, ...none };
   }
 
   #find(uid: string): QueuedPod | undefined {
@@ -200,21 +220,28 @@ export class SchedulingQueue {
   }
 
   /** Into the active queue, if the plugins let it. */
-  #enter(pod: QueuedPod): void {
+  #enter(pod: QueuedPod, event: string): void {
     if (!this.#options.mayEnter(pod.info)) {
-      this.#gated.set(pod.info.uid, pod);
+      this.#gate(pod, event);
       return;
     }
-    this.#active.push(pod);
+    this.#active.push({ ...pod, enteredAt: pod.enteredAt ?? this.#options.clock.monotonic() });
+    this.#options.onIncoming?.('active', event);
     this.#wake();
   }
 
-  #requeue(pod: QueuedPod): void {
+  #gate(pod: QueuedPod, event: string): void {
+    this.#gated.set(pod.info.uid, pod);
+    this.#options.onIncoming?.('unschedulable', event);
+  }
+
+  #requeue(pod: QueuedPod, event: string): void {
     this.#unschedulable.delete(pod.info.uid);
-    if (this.#options.clock.monotonic() >= this.#expiry(pod)) this.#enter(pod);
-    else if (!this.#options.mayEnter(pod.info)) this.#gated.set(pod.info.uid, pod);
+    if (this.#options.clock.monotonic() >= this.#expiry(pod)) this.#enter(pod, event);
+    else if (!this.#options.mayEnter(pod.info)) this.#gate(pod, event);
     else {
       (pod.errors > 0 ? this.#errorBackoff : this.#backoff).push(pod);
+      this.#options.onIncoming?.('backoff', event);
       this.#wake();
       this.#arm();
     }
@@ -222,6 +249,7 @@ export class SchedulingQueue {
 
   #park(pod: QueuedPod): void {
     this.#unschedulable.set(pod.info.uid, pod);
+    this.#options.onIncoming?.('unschedulable', ATTEMPT_FAILED);
     this.#arm();
   }
 
@@ -231,12 +259,20 @@ export class SchedulingQueue {
       for (let pod = heap.peek(); pod !== undefined && this.#expiry(pod) <= now; pod = heap.peek()) {
         heap.pop();
         this.#active.push(pod);
+        this.#options.onIncoming?.('active', BACKOFF_COMPLETE);
       }
     }
-    const pod = this.#active.pop() ?? this.#backoff.pop();
+    const pod = this.#active.pop() ?? this.#fromBackoff();
     if (pod === undefined) return undefined;
     this.#inFlight.set(pod.info.uid, []);
     return { ...pod, attempts: pod.attempts + 1 };
+  }
+
+  /** Nothing else is active: its back-off need not end. */
+  #fromBackoff(): QueuedPod | undefined {
+    const pod = this.#backoff.pop();
+    if (pod !== undefined) this.#options.onIncoming?.('active', POPPED_FROM_BACKOFF);
+    return pod;
   }
 
   #wake(): void {
@@ -269,7 +305,7 @@ export class SchedulingQueue {
     const now = this.#options.clock.monotonic();
     for (const pod of [...this.#unschedulable.values()]) {
       if (elapsedMs(pod.failedAt, now) < FLUSH_MS) break;
-      this.#requeue(pod);
+      this.#requeue(pod, TIMEOUT);
     }
     this.#wake();
     this.#arm();

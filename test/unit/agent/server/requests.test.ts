@@ -1,14 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { accessAttributes, bearerToken } from '../../../../agent/server/caller.ts';
+import { accessAttributes } from '../../../../agent/server/caller.ts';
 import { HttpError } from '../../../../agent/server/http-answer.ts';
 import { logContainerId, parseLogRequest } from '../../../../agent/server/log-request.ts';
 import { parseRoute } from '../../../../agent/server/routes.ts';
 import { forwardedPorts, streamFlags } from '../../../../agent/server/streams.ts';
 import { tlsCiphers, tlsVersion } from '../../../../agent/server/tls-settings.ts';
-import { TtlCache } from '../../../../agent/server/ttl-cache.ts';
 import { upgradeProblem, upgradeRequestText } from '../../../../agent/server/tunnel.ts';
+import { bearerToken } from '../../../../client/reviews.ts';
 import type { ContainerStatus, PodStatus } from '../../../../client/types.ts';
 import { epochMs } from '../../../../lib/clock.ts';
+import { TtlCache } from '../../../../lib/ttl-cache.ts';
 import { ManualClock } from '../volumes/support.ts';
 
 describe('paths', () => {

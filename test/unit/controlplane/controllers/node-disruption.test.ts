@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Lease, Node } from '../../../../client/types.ts';
 import { NodeLifecycleController } from '../../../../controlplane/controllers/node-lifecycle/node-lifecycle.ts';
+import { MetricsText } from '../../../../lib/metrics.ts';
 import { apiError } from '../../../support/fake-client.ts';
 import { environment, makeNode, meta } from '../environment.ts';
 
@@ -34,7 +35,8 @@ function cluster(nodes: readonly Node[]) {
     informers.nodes.upsert(next);
     return next;
   };
-  env.run(new NodeLifecycleController(env.context, informers, { nodeMonitorGraceMs: 40_000 }));
+  const controller = new NodeLifecycleController(env.context, informers, { nodeMonitorGraceMs: 40_000 });
+  env.run(controller);
   informers.nodes.replace(nodes);
   let beat = 0;
   /** Of so many seconds, with leases renewed by all but those that are silent. */
@@ -63,7 +65,12 @@ function cluster(nodes: readonly Node[]) {
       status: { ...node.status, conditions },
     });
   };
-  return { ...env, pass, tainted, report };
+  const metrics = (): string => {
+    const page = new MetricsText();
+    controller.metrics.show(page);
+    return page.toString();
+  };
+  return { ...env, pass, tainted, report, metrics };
 }
 
 const named = (count: number, zone = 'z'): Node[] =>
@@ -82,6 +89,7 @@ describe('NodeLifecycleController', () => {
     expect(env.tainted('NoExecute')).toHaveLength(2);
     await env.pass(10, silent);
     expect(env.tainted('NoExecute')).toEqual(silent);
+    expect(env.metrics()).toContain('node_collector_evictions_total{zone=":\0:z"} 3\n');
   });
 
   it('of a small zone that is lost for the larger part no more nodes are tainted', async () => {

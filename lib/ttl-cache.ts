@@ -1,7 +1,7 @@
 // Caches results for a while. Callers of the same key during a fetch share it; failures are not cached. Bounded: the
 // oldest entries are evicted first.
 
-import { type Clock, type MonotonicMs, plusMs } from '../../lib/clock.ts';
+import { type Clock, type MonotonicMs, plusMs } from './clock.ts';
 
 interface Entry<V> {
   readonly value: V;

@@ -7,8 +7,8 @@ import { text } from 'node:stream/consumers';
 // The library is built on a container that needs this polyfill first.
 import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
-import type { EpochMs } from '../../lib/clock.ts';
-import type { ServingCertificate } from './serving-certificate.ts';
+import type { EpochMs } from './clock.ts';
+import type { ServingCertificate } from './made-certificate.ts';
 
 const LIFE_MS = 365 * 24 * 3_600_000;
 /** How far the certificate is backdated, for callers whose clocks differ. ms. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { answerHealth, type HealthCheck, isHealthPath } from '../../../../apiserver/http/health.ts';
+import { answerHealth, type HealthCheck, isHealthPath } from '../../../lib/health-checks.ts';
 
 const good: HealthCheck = { name: 'ping', check: () => undefined };
 const bad: HealthCheck = { name: 'etcd', check: () => Promise.reject(new Error('no leader')) };
