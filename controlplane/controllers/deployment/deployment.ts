@@ -11,6 +11,7 @@ import { sameJson } from '../../../lib/same-json.ts';
 import type { Informers } from '../../informers.ts';
 import type { Controller, ControllerContext } from '../../runtime.ts';
 import { claim } from '../shared/claim.ts';
+import { EXPECTATION_MS } from '../shared/expectations.ts';
 import {
   DEPLOYMENT,
   type Deployment,
@@ -23,6 +24,7 @@ import {
   subjectOf,
 } from '../shared/objects.ts';
 import { controllerOf, OwnerIndex, selects } from '../shared/owners.ts';
+import { PendingWrites } from '../shared/pending-writes.ts';
 import { newSetAnnotations, nextRevision, REVISION, revisionOf, sizeAnnotations } from './annotations.ts';
 import { actualReplicas, isRolling } from './counts.ts';
 import { currentSetSize, isScalingEvent, rollingStep, type Scaling, scaleAll } from './scaling.ts';
@@ -58,6 +60,8 @@ export class DeploymentController implements Controller {
   readonly #informers: Needed;
   readonly #sets: OwnerIndex<ReplicaSet>;
   readonly #pods: OwnerIndex<Pod>;
+  /** Replica sets as this process left them, until the cache shows them so. */
+  readonly #written: PendingWrites<ReplicaSet>;
 
   constructor(context: ControllerContext, informers: Needed) {
     this.#context = context;
@@ -65,13 +69,18 @@ export class DeploymentController implements Controller {
     this.queue = new WorkQueue({ clock: context.clock });
     this.#sets = new OwnerIndex(informers.replicaSets);
     this.#pods = new OwnerIndex(informers.pods);
+    this.#written = new PendingWrites(informers.replicaSets, context.clock);
     informers.deployments.onChange((changes) => {
-      for (const { object } of changes) this.queue.add(objectKey(object));
+      for (const { type, object } of changes) {
+        if (type === 'removed') this.#written.forget(objectKey(object));
+        this.queue.add(objectKey(object));
+      }
     });
     informers.replicaSets.onChange((changes) => {
       for (const change of changes) {
         const released = change.type === 'modified' && !sameOwner(change.old, change.object);
         if (released) this.#enqueueOwner(change.old);
+        if (change.type === 'removed') this.#setRemoved(change.object);
         this.#enqueueOwner(change.object);
       }
     });
@@ -93,6 +102,13 @@ export class DeploymentController implements Controller {
     }
   }
 
+  /** What was written of it is never shown. */
+  #setRemoved({ metadata }: ReplicaSet): void {
+    for (const { kind, name } of metadata.ownerReferences ?? []) {
+      if (kind === DEPLOYMENT.kind) this.#written.forget(`${metadata.namespace}/${name}`);
+    }
+  }
+
   #podRemoved(pod: Pod): void {
     const owner = controllerOf(pod);
     if (owner?.kind !== REPLICA_SET.kind) return;
@@ -107,6 +123,11 @@ export class DeploymentController implements Controller {
   async sync(key: string): Promise<void> {
     const deployment = this.#informers.deployments.get(key);
     if (deployment === undefined) return;
+    // By sizes that are older than those it has given them, sets would come to more pods than the strategy allows, or to fewer.
+    if (!this.#written.settled(key)) {
+      this.queue.addAfter(key, EXPECTATION_MS);
+      return;
+    }
     const owner = { kind: DEPLOYMENT, object: deployment, selector: deployment.spec.selector };
     const sets = await claim(this.#context, owner, REPLICA_SET, this.#sets.candidates(deployment));
     const draft: Draft = {
@@ -174,25 +195,28 @@ export class DeploymentController implements Controller {
     const annotations = newSetAnnotations(deployment, known, nextRevision(split.old));
     const { minReadySeconds = 0 } = deployment.spec;
     if (!sameJson(annotations, known) || (current.spec.minReadySeconds ?? 0) !== minReadySeconds) {
-      current = await this.#replaceSet(current, annotations, { minReadySeconds });
+      current = await this.#replaceSet(draft, current, annotations, { minReadySeconds });
       draft.split = { ...split, current };
     }
     draft.revision = revisionOf(current);
     draft.conditions = withFoundSet(deployment, draft.conditions, current.metadata.name, this.#context.clock.now());
   }
 
-  #replaceSet(
+  async #replaceSet(
+    { deployment }: Pick<Draft, 'deployment'>,
     set: ReplicaSet,
     annotations: Readonly<Record<string, string>>,
     spec: Partial<ReplicaSet['spec']>,
   ): Promise<ReplicaSet> {
-    return this.#context.client.replace<ReplicaSet>(pathOf(REPLICA_SET, set), {
+    const written = await this.#context.client.replace<ReplicaSet>(pathOf(REPLICA_SET, set), {
       ...set,
       apiVersion: REPLICA_SET.apiVersion,
       kind: REPLICA_SET.kind,
       metadata: { ...set.metadata, annotations },
       spec: { ...set.spec, ...spec },
     });
+    this.#written.written(objectKey(deployment), written);
+    return written;
   }
 
   async #createSet(draft: Draft): Promise<ReplicaSet> {
@@ -228,6 +252,7 @@ export class DeploymentController implements Controller {
         throw error;
       }
     }
+    this.#written.written(objectKey(deployment), created);
     draft.revision = revision;
     draft.split = { ...split, current: created };
     return created;
@@ -250,7 +275,7 @@ export class DeploymentController implements Controller {
       const annotations = { ...known, ...sizeAnnotations(deployment) };
       const before = replicasOf(set);
       if (before === replicas && sameJson(known, annotations)) continue;
-      await this.#replaceSet(set, annotations, { replicas });
+      await this.#replaceSet({ deployment }, set, annotations, { replicas });
       if (before !== replicas) this.#scaled(deployment, set.metadata.name, before, replicas);
     }
   }

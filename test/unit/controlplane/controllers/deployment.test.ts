@@ -247,12 +247,27 @@ describe('conditions', () => {
 describe('the controller', () => {
   function start(deployment: Deployment, sets: readonly ReplicaSet[] = []) {
     const env = environment();
+    const stored: ReplicaSet[] = [];
+    // Versions as the server gives them, and an identity to what is new.
+    env.client.onWrite = ({ body }) => {
+      const object = body as ReplicaSet;
+      const { uid, resourceVersion } = meta(object.metadata.name);
+      const answer = { ...object, metadata: { ...object.metadata, uid: object.metadata.uid ?? uid, resourceVersion } };
+      stored.push(answer);
+      return answer;
+    };
     const controller = new DeploymentController(env.context, env.informers);
     env.informers.pods.replace([]);
     env.informers.replicaSets.replace(sets);
     env.informers.deployments.replace([deployment]);
     env.run(controller);
-    return env;
+    /** What the server has stored first, as its watch shows it. */
+    const firstStored = (): ReplicaSet => {
+      const [first] = stored;
+      if (first === undefined) throw new Error('nothing has been written');
+      return first;
+    };
+    return { ...env, firstStored };
   }
   const statusOf = (writes: readonly Write[]) =>
     writes.findLast(({ path }) => path.endsWith('/deployments/web/status'))?.body;
@@ -280,6 +295,38 @@ describe('the controller', () => {
     informers.replicaSets.upsert(setOf('old', 0, 'v1'));
     await settle();
     expect(creations()).toBe(1);
+  });
+
+  it('goes on with a rollout when its cache shows what it has done', async () => {
+    const seen = setOf('old', 4, 'v1');
+    const first = deploymentOf(4, {}, 1, 0);
+    const { client, informers, firstStored } = start(first, [seen]);
+    await settle();
+    const sizes = (): unknown[] =>
+      client.writes
+        .filter(({ path }) => path.includes('/replicasets'))
+        .map(({ verb, body }) => `${verb} ${(body as ReplicaSet).spec.replicas}`);
+    expect(sizes()).toEqual(['create 1']);
+    // Another template, before the new set is in the cache: beside the one that is not seen there is no room for another one.
+    const { spec } = deploymentOf(4, { template: template('v3') }, 1, 0);
+    informers.deployments.upsert({ ...first, metadata: { ...first.metadata, ...meta('web') }, spec });
+    await settle();
+    expect(sizes()).toEqual(['create 1']);
+    informers.replicaSets.upsert(firstStored());
+    await settle();
+    // The new set of the template before is not available, and goes.
+    expect(sizes()).toEqual(['create 1', 'create 0', 'replace 0']);
+  });
+
+  it('waits for nothing of a set that is gone', async () => {
+    const { client, informers, firstStored } = start(deploymentOf(2), [setOf('old', 0, 'v1', { available: 0 })]);
+    await settle();
+    const creations = () => client.writes.filter(({ verb }) => verb === 'create').length;
+    expect(creations()).toBe(1);
+    informers.replicaSets.upsert(firstStored());
+    informers.replicaSets.remove(firstStored());
+    await settle();
+    expect(creations()).toBe(2);
   });
 
   it('takes another name where the name is taken by another template', async () => {
