@@ -63,6 +63,8 @@ class History {
   readonly #dice: Dice;
   /** Writes without leases and what kubelets write. */
   readonly #recent: string[] = [];
+  /** Events that were counted up since it is quiet. */
+  readonly #repeated = new Set<string>();
   #steps = 0;
   #writes = 0;
 
@@ -77,6 +79,11 @@ class History {
   #written({ resource, object, actor, type }: Written): void {
     this.#writes++;
     if (resource === 'coordination.k8s.io/leases' || actor.startsWith('kubelet')) return;
+    // A late retry finds nothing to do, and may say once more why.
+    if (resource === '/events' && type === 'MODIFIED' && !this.#repeated.has(object.metadata.uid)) {
+      this.#repeated.add(object.metadata.uid);
+      return;
+    }
     this.#recent.push(`${actor}: ${type} ${resource} ${object.metadata.namespace ?? ''}/${object.metadata.name}`);
   }
 
@@ -180,6 +187,7 @@ class History {
   async #quiet(): Promise<void> {
     await this.#run(SETTLE_MS);
     this.#recent.length = 0;
+    this.#repeated.clear();
     await this.#run(QUIET_MS);
     if (this.#recent.length > 0) {
       this.#fail(

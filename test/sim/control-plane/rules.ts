@@ -64,6 +64,8 @@ export class Rules {
   readonly #podsOf = new Map<string, Set<string>>();
   readonly #sizes = new Map<string, Recent<number>>();
   readonly #sets = new Map<string, ReplicaSet>();
+  /** When a pod of a set was last lost, or became not ready, for another reason than its size. */
+  readonly #disturbedSets = new Map<string, MonotonicMs>();
   readonly #deployments = new Map<string, DeploymentFacts>();
   readonly #creations = new Map<string, Creation[]>();
   readonly #jobs: JobCounts;
@@ -229,10 +231,12 @@ export class Rules {
     if (readySince === undefined || readySince > from) return;
     const { disturbedAt, scaledAt, bounds } = deployment;
     if (disturbedAt !== undefined && disturbedAt > from) return;
+    const sets = [...this.#sets.values()].filter((each) => controllerUid(each) === controllerUid(set));
+    // Also before they were the deployment's.
+    if (sets.some((each) => (this.#disturbedSets.get(each.metadata.uid) ?? from) > from)) return;
     if (scaledAt !== undefined && scaledAt > from) return;
     // Two that lead for a moment may both have taken some.
     if (new Set(deployment.resized.filter(({ at }) => at >= from).map((each) => each.actor)).size > 1) return;
-    const sets = [...this.#sets.values()].filter((each) => controllerUid(each) === controllerUid(set));
     const left = sets
       .flatMap((each) => this.podsOf(each.metadata.uid))
       .filter((each) => !isLeaving(each) && isReady(each) && each.metadata.uid !== pod.metadata.uid).length;
@@ -245,8 +249,11 @@ export class Rules {
 
   #disturb(pod: Pod): void {
     const set = this.#sets.get(controllerUid(pod) ?? '');
-    const deployment = set === undefined ? undefined : this.#deployments.get(controllerUid(set) ?? '');
-    if (deployment !== undefined) deployment.disturbedAt = this.#clock.monotonic();
+    if (set === undefined) return;
+    const now = this.#clock.monotonic();
+    this.#disturbedSets.set(set.metadata.uid, now);
+    const deployment = this.#deployments.get(controllerUid(set) ?? '');
+    if (deployment !== undefined) deployment.disturbedAt = now;
   }
 
   // ---------------------------------------------------------------- sets and deployments
