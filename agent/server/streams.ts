@@ -3,7 +3,7 @@
 
 import type { Pod } from '../../client/types.ts';
 import { uidOf } from '../model/pod-uid.ts';
-import type { ContainerRuntime, SandboxId } from '../ports/runtime.ts';
+import type { ContainerId, ContainerRuntime, SandboxId } from '../ports/runtime.ts';
 import { HttpError } from './http-answer.ts';
 import type { ServedPods } from './options.ts';
 
@@ -65,12 +65,24 @@ export async function streamUrl(
     return new URL(await runtime.portForwardUrl(sandboxOf(pods, pod), ports));
   }
   const flags = streamFlags(query);
-  const id = pods.containerIdFor(target.namespace, target.pod, target.container ?? '');
-  if (id === undefined) throw new HttpError(500, `container not found ("${target.container ?? ''}")`);
+  const id = runningContainer(target, pods, pod);
   if (target.verb === 'attach') return new URL(await runtime.attachUrl(id, flags));
   const command = query.getAll('command');
   if (command.length === 0) throw new HttpError(400, 'you must specify a command');
   return new URL(await runtime.execUrl(id, { ...flags, command }));
+}
+
+/** One that has ended is none, as in the kubelet: its messages, not the runtime's. Throws HttpError 500. */
+function runningContainer(target: StreamTarget, pods: ServedPods, pod: Pod): ContainerId {
+  const { namespace, pod: name, container = '' } = target;
+  const id = pods.containerIdFor(namespace, name, container);
+  const state = pods.snapshotOf(uidOf(pod))?.containers.find((each) => each.id === id)?.state;
+  if (id !== undefined && state !== 'exited') return id;
+  const missing =
+    target.verb === 'attach'
+      ? `container ${container} not found in pod ${name}_${namespace}`
+      : `container not found ("${container}")`;
+  throw new HttpError(500, missing);
 }
 
 function sandboxOf(pods: ServedPods, pod: Pod): SandboxId {

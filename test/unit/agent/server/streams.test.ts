@@ -198,6 +198,7 @@ describe('exec, attach and port-forward', () => {
   test.each([
     ['/exec/demo/other/c?command=ls&output=1', '404 Not Found', 'pod does not exist'],
     ['/exec/demo/web/x?command=ls&output=1', '500 Internal Server Error', 'container not found ("x")'],
+    ['/attach/demo/web/x?output=1', '500 Internal Server Error', 'container x not found in pod web_demo'],
     ['/exec/demo/web/c?command=ls', '400 Bad Request', 'at least 1 of stdin, stdout, stderr'],
     ['/exec/demo/web/c?output=1', '400 Bad Request', 'you must specify a command'],
     ['/pods', '400 Bad Request', 'does not upgrade'],
@@ -206,6 +207,16 @@ describe('exec, attach and port-forward', () => {
     const seen = await refused(port, upgrade(path));
     expect(seen).toContain(`HTTP/1.1 ${status}`);
     expect(seen).toContain(message);
+  });
+
+  test('a container that has ended is none', async () => {
+    stand.pods.containers = [container('abc', '', 'exited')];
+    const port = await stand.start(OPEN);
+    expect(await refused(port, upgrade('/exec/demo/web/c?command=ls&output=1'))).toContain('container not found ("c")');
+    expect(await refused(port, upgrade('/attach/demo/web/c?output=1'))).toContain(
+      'container c not found in pod web_demo',
+    );
+    expect(stand.runtime.requested).toEqual([]);
   });
 
   test('are refused without credentials, before the runtime is asked', async () => {
