@@ -51,6 +51,8 @@ export interface ControllerSettings {
   readonly nodeIpam?: NodeIpamSettings;
   /** What differs from the controller's own defaults. */
   readonly nodeLifecycle?: Partial<NodeLifecycleSettings>;
+  /** How many pods that have ended pod-garbage-collector-controller leaves; 0: all. Absent: kube-controller-manager's. */
+  readonly terminatedPodThreshold?: number;
   /** Absent: the controller's own defaults. */
   readonly autoscaler?: AutoscalerSettings;
   /** Addresses for Services of type LoadBalancer (CIDR); without it they get none. */
@@ -119,7 +121,8 @@ export const CONTROLLERS: readonly ControllerRow[] = [
   row(
     'pod-garbage-collector-controller',
     'node-controller',
-    (context, informers) => new PodGarbageCollector(context, informers),
+    (context, informers, { terminatedPodThreshold }) =>
+      new PodGarbageCollector(context, informers, terminatedPodThreshold),
   ),
   row(
     'garbage-collector-controller',

@@ -16,6 +16,7 @@ export interface ControllerFlags {
   readonly secondaryNodeEvictionRate?: number;
   readonly unhealthyZoneThreshold?: number;
   readonly largeClusterSizeThreshold?: number;
+  readonly terminatedPodGcThreshold?: number;
   readonly allocateNodeCidrs: boolean;
   readonly clusterCidr?: string;
   readonly serviceClusterIpRange?: string;
@@ -68,6 +69,11 @@ export function controllerFlags(command: Command): Command {
     .option(
       '--large-cluster-size-threshold <nodes>',
       'number of nodes above which a zone is large (default: 50)',
+      count,
+    )
+    .option(
+      '--terminated-pod-gc-threshold <pods>',
+      'number of terminated pods above which the pod garbage collector deletes the oldest; 0 deletes none (default: 12500)',
       count,
     )
     .option('--allocate-node-cidrs', 'assign each node a podCIDR from --cluster-cidr', false)
@@ -144,7 +150,12 @@ export function controllerSettings(flags: ControllerFlags): Omit<ControllerSetti
     ...set('largeClusterSizeThreshold', flags.largeClusterSizeThreshold),
   };
   const nodeIpam = nodeIpamSettings(flags);
-  return { nodeLifecycle, ...(nodeIpam === undefined ? {} : { nodeIpam }) };
+  const { terminatedPodGcThreshold: terminatedPodThreshold } = flags;
+  return {
+    nodeLifecycle,
+    ...(nodeIpam === undefined ? {} : { nodeIpam }),
+    ...(terminatedPodThreshold === undefined ? {} : { terminatedPodThreshold }),
+  };
 }
 
 function set(name: keyof NodeLifecycleSettings, value: number | undefined): Partial<NodeLifecycleSettings> {

@@ -12,7 +12,8 @@ import {
 import { PodGarbageCollector } from '../../../controlplane/controllers/pod-garbage-collector/pod-garbage-collector.ts';
 import { TaintEvictionController } from '../../../controlplane/controllers/taint-eviction/taint-eviction.ts';
 import { tolerationMs } from '../../../controlplane/controllers/taint-eviction/toleration-time.ts';
-import { apiError } from '../../support/fake-client.ts';
+import { apiError, type Write } from '../../support/fake-client.ts';
+import { settle } from '../../support/virtual-clock.ts';
 import { environment, makeNode, makePod, meta, NOW } from './environment.ts';
 
 describe('nextTaints', () => {
@@ -239,11 +240,26 @@ describe('TaintEvictionController', () => {
 });
 
 describe('PodGarbageCollector', () => {
-  function start() {
+  function start(threshold?: number) {
     const env = environment();
-    env.run(new PodGarbageCollector(env.context, env.informers));
+    env.run(new PodGarbageCollector(env.context, env.informers, threshold));
     return env;
   }
+  const leaving = (pod: Pod): Pod => ({ ...pod, metadata: { ...pod.metadata, deletionTimestamp: NOW } });
+  const deletion = (name: string): Write => ({
+    verb: 'delete',
+    path: `/api/v1/namespaces/demo/pods/${name}`,
+    body: { gracePeriodSeconds: 0, preconditions: { uid: `uid-${name}` } },
+  });
+  const failing = (name: string, conditions?: readonly object[]): Write => ({
+    verb: 'patch',
+    path: `/api/v1/namespaces/demo/pods/${name}/status`,
+    type: 'strategic',
+    body: {
+      metadata: { uid: `uid-${name}` },
+      status: { phase: 'Failed', ...(conditions === undefined ? {} : { conditions }) },
+    },
+  });
 
   it('deletes pods of a node that is gone after 40 s', async () => {
     const { clock, client, informers } = start();
@@ -252,13 +268,59 @@ describe('PodGarbageCollector', () => {
     await clock.advance(39_999);
     expect(client.writes).toEqual([]);
     await clock.advance(1);
-    expect(client.writes).toEqual([
-      {
-        verb: 'delete',
-        path: '/api/v1/namespaces/demo/pods/p',
-        body: { gracePeriodSeconds: 0, preconditions: { uid: 'uid-p' } },
-      },
+    const condition = {
+      type: 'DisruptionTarget',
+      status: 'True',
+      reason: 'DeletionByPodGC',
+      message: 'PodGC: node no longer exists',
+      lastTransitionTime: '2026-01-01T00:00:40Z',
+    };
+    expect(client.writes).toEqual([failing('p', [condition]), deletion('p')]);
+  });
+
+  it('deletes pods on their way out of a node that is out of service, once it is not ready', async () => {
+    const { client, informers } = start();
+    const taint = { key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' };
+    informers.nodes.replace([makeNode('n', 'True', { taints: [taint] }), makeNode('other', 'Unknown')]);
+    informers.pods.replace([
+      makePod('stays', { nodeName: 'n' }),
+      leaving(makePod('p', { nodeName: 'n' })),
+      leaving(makePod('q', { nodeName: 'other' })),
     ]);
+    await settle();
+    expect(client.writes).toEqual([]);
+    informers.nodes.upsert(makeNode('n', 'Unknown', { taints: [taint] }));
+    await settle();
+    expect(client.writes).toEqual([failing('p'), deletion('p')]);
+    informers.pods.upsert(leaving(makePod('stays', { nodeName: 'n' })));
+    await settle();
+    expect(client.writes.slice(2)).toEqual([failing('stays'), deletion('stays')]);
+  });
+
+  it('deletes pods on their way out that have no node', async () => {
+    const { clock, client, informers } = start();
+    informers.nodes.replace([]);
+    informers.pods.replace([makePod('waits'), leaving(makePod('p'))]);
+    await clock.advance(20_000);
+    expect(client.writes).toEqual([failing('p'), deletion('p')]);
+  });
+
+  it('of pods that have ended keeps so many: evicted ones go first, then the oldest', async () => {
+    const { clock, client, informers } = start(2);
+    informers.nodes.replace([makeNode('n', 'True')]);
+    const ended = (name: string, minute: number, status: Pod['status'] = { phase: 'Succeeded' }): Pod => {
+      const pod = makePod(name, { nodeName: 'n' }, { status });
+      return { ...pod, metadata: { ...pod.metadata, creationTimestamp: `2026-01-01T00:0${minute}:00Z` } };
+    };
+    informers.pods.replace([
+      ended('a', 3),
+      ended('b', 1),
+      ended('c', 2),
+      ended('evicted', 5, { phase: 'Failed', reason: 'Evicted' }),
+      makePod('runs', { nodeName: 'n' }),
+    ]);
+    await clock.advance(20_000);
+    expect(client.writes).toEqual([deletion('evicted'), deletion('b')]);
   });
 
   it('spares them when the node comes back, or exists on the server after all', async () => {
