@@ -1,4 +1,4 @@
-// Which pods nobody else will ever remove: pods that have ended and are too many, pods on their way out that no kubelet has, or whose
+// Which pods no kubelet and no controller will ever remove: pods that have ended and are too many, pods on their way out that no kubelet has, or whose
 // node is out of service (KEP-2268). Pure.
 
 import type { Node, Pod } from '../../../client/types.ts';
@@ -23,7 +23,7 @@ export function isOutOfService({ spec, status }: Node): boolean {
   return !ready && (spec?.taints ?? []).some(({ key }) => key === OUT_OF_SERVICE);
 }
 
-/** On its way out, on a node that is not ready and that somebody has declared to be out of service. */
+/** On its way out, on a node that is not ready and that has been declared out of service. */
 export function isLeftOnNode(pod: Pod, node: Node | undefined): boolean {
   return isLeaving(pod) && node !== undefined && isOutOfService(node);
 }

@@ -1,4 +1,4 @@
-// Removes pods that nobody else will ever remove. decide.ts says which. A node that does not exist has 40 s to come back before its
+// Removes pods that no kubelet and no controller will ever remove. decide.ts says which. A node that does not exist has 40 s to come back before its
 // pods are deleted, and the API server is read for it, not the cache.
 
 import { isConflict, isNotFound } from '../../../client/errors.ts';
@@ -15,7 +15,7 @@ import { endedTooMany, failedStatus, hasEnded, isLeftOnNode, isLeftUnbound, isOu
 
 /** The real collector's quarantine. */
 export const QUARANTINE_MS = 40_000;
-/** How often upstream's looks. So long after a change it is seen whether somebody else has removed a pod without a node, and how many have ended. */
+/** How often upstream's looks. So long after a change a pod without a node is removed if it is still there, and those that have ended are counted. */
 export const CHECK_MS = 20_000;
 /** kube-controller-manager's --terminated-pod-gc-threshold. */
 export const ENDED_PODS = 12_500;
