@@ -29,6 +29,8 @@ const DISCOVERY = 'discovery';
 const DISCOVERY_EVERY_MS = 30_000;
 /** How long the first decision waits for the lists of all kinds: one that cannot be listed stops nothing for ever. ms. */
 const SYNC_LIMIT_MS = 30_000;
+/** An object whose owner the server has, and no list-watch has shown, is looked at again after this long. ms. */
+export const UNSEEN_MS = 5_000;
 /** Owners that are known to be gone. Their uids never come back. */
 const GONE_OWNERS = 500;
 /** What makes new kinds. */
@@ -146,7 +148,10 @@ export class GarbageCollector implements Controller {
     if (known !== undefined && resource.namespaced && known.object.metadata.namespace !== namespace) {
       this.#reportNamespace(item, reference);
     }
-    return await this.#askServer(resource, reference, namespace);
+    const state = await this.#askServer(resource, reference, namespace);
+    // It may go before a list shows it: then no event says that it is gone.
+    if (state !== 'gone' && this.#graph.byUid(uid) === undefined) this.queue.addAfter(keyOf(item), UNSEEN_MS);
+    return state;
   }
 
   #isAt({ kind, object }: Item, resource: DiscoveredResource, namespace: string | undefined): boolean {

@@ -9,7 +9,10 @@ import {
   decideOwned,
   type OwnerState,
 } from '../../../../controlplane/controllers/garbage-collector/decide.ts';
-import { GarbageCollector } from '../../../../controlplane/controllers/garbage-collector/garbage-collector.ts';
+import {
+  GarbageCollector,
+  UNSEEN_MS,
+} from '../../../../controlplane/controllers/garbage-collector/garbage-collector.ts';
 import type { ReplicaSet } from '../../../../controlplane/controllers/shared/objects.ts';
 import { settle } from '../../../support/virtual-clock.ts';
 import { environment, makePod, meta, NOW } from '../environment.ts';
@@ -133,6 +136,32 @@ describe('the collector', () => {
     informers.replicaSets.remove(set);
     await settle();
     expect(writes()).toEqual([]);
+  });
+
+  it('deletes what was left behind by an owner that went before any list showed it', async () => {
+    const set = setOf('web');
+    const { clock, client, informers, writes } = start(set, makePod('other'));
+    informers.replicaSets.remove(set);
+    informers.pods.upsert(dependent('p', 'web'));
+    await settle();
+    // The server has it: its watch is late, or broken.
+    expect(writes()).toEqual([]);
+    client.objects.delete(SET);
+    await clock.advance(UNSEEN_MS);
+    expect(writes()).toEqual([`delete ${POD}`]);
+  });
+
+  it('looks no more once the owner has been seen', async () => {
+    const set = setOf('web');
+    const { clock, client, informers, writes } = start(set, makePod('other'));
+    informers.replicaSets.remove(set);
+    informers.pods.upsert(dependent('p', 'web'));
+    await settle();
+    informers.replicaSets.upsert(set);
+    await clock.advance(UNSEEN_MS);
+    const { reads } = client;
+    await clock.advance(4 * UNSEEN_MS);
+    expect([writes(), client.reads]).toEqual([[], reads]);
   });
 
   it('in the foreground deletes the dependents, then lets the owner go', async () => {
