@@ -1,7 +1,6 @@
 // The embedded API server: puts the parts together and listens. Composition only: semantics are in registry/,
 // HTTP in http/.
 
-import { readFileSync } from 'node:fs';
 import type { Server } from 'node:https';
 import { hostname } from 'node:os';
 import type { Duplex } from 'node:stream';
@@ -28,13 +27,10 @@ import { auditIdOf } from './audit/audit.ts';
 import { openAudit } from './audit/open.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { ChainAuthorizer } from './auth/authorize.ts';
-import { BearerTokens } from './auth/bearer-tokens.ts';
 import { ClientCa } from './auth/client-ca.ts';
-import type { AuthOptions } from './auth/options.ts';
+import { openTokens } from './auth/open-tokens.ts';
 import { followPolicy } from './auth/rbac/follow.ts';
 import { RbacPolicy } from './auth/rbac/policy.ts';
-import { StaticTokens } from './auth/static-tokens.ts';
-import { ServiceAccountTokens } from './auth/tokens.ts';
 import { serveComponentStatuses } from './component-status.ts';
 import { badRequest, tooLarge } from './errors.ts';
 import { dump } from './flowcontrol/dump.ts';
@@ -53,7 +49,6 @@ import { refuseConnect } from './http/refuse-connect.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
 import type { Visit } from './http/visit.ts';
-import type { ObjectLookup } from './kinds/resource.ts';
 import { DEFAULT_SERVICE_CIDR, familiesOf, firstServiceAddress } from './kinds/services/ranges.ts';
 import { MAX_BODY_BYTES } from './limits.ts';
 import { Metrics } from './metrics.ts';
@@ -112,7 +107,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     });
     followPolicy(registry, policy);
     registry.openIndexes();
-    const { tokens, bearers } = tokensOf(auth, pki, registry.lookup);
+    const { tokens, bearers, oidc } = openTokens(auth, { pki, lookup: registry.lookup, clock, log });
     const kubelets = new KubeletClient(pki.clients['kubelet-client'], tracer);
     serveComponentStatuses(registry, options.components ?? []);
     const nodeMetrics = serveMetrics(registry, { kubelets, log });
@@ -161,6 +156,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       registers: metrics.registers,
       ...(options.etcd === undefined ? { path: options.dbPath } : {}),
     });
+    oidc?.start();
     clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
     const port = await listen(app, address, options.port);
     const stopHooks = await runPostStartHooks({
@@ -174,6 +170,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       state.closing = true;
       await stopHooks();
       clientCa.stop();
+      oidc?.stop();
       nodeMetrics?.stop();
       handler.close();
       proxy.close();
@@ -288,28 +285,6 @@ interface AppParts extends MeasureParts {
 function tlsOf(pki: Pki, clientCa: ClientCa) {
   const { cert, key } = pki.serving;
   return { cert, key, ca: clientCa.bundle, minVersion: 'TLSv1.2' as const };
-}
-
-/** Throws UserError for a file that cannot be used. */
-function tokensOf(auth: AuthOptions, pki: Pki, lookup: ObjectLookup) {
-  const { serviceAccountIssuers, apiAudiences, serviceAccountKeyFiles = [], tokenAuthFile, bootstrapTokenAuth } = auth;
-  const publicKeys = serviceAccountKeyFiles.map((path) => readOption('--service-account-key-file', path));
-  const settings = { issuers: serviceAccountIssuers, audiences: apiAudiences, publicKeys };
-  const tokens = new ServiceAccountTokens(pki.serviceAccount.key, settings);
-  const statics =
-    tokenAuthFile === undefined
-      ? undefined
-      : StaticTokens.parse(readOption('--token-auth-file', tokenAuthFile), tokenAuthFile);
-  const bootstrap = bootstrapTokenAuth === true;
-  return { tokens, bearers: new BearerTokens({ accounts: tokens, lookup, statics, bootstrap }) };
-}
-
-function readOption(flag: string, path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new UserError(`${flag}: ${errorMessage(error)}`);
-  }
 }
 
 function buildApp(parts: AppParts) {

@@ -25,6 +25,10 @@ function listOf(value: string | readonly string[] | undefined): readonly string[
   return typeof value === 'string' ? [value] : value;
 }
 
+function tokenIn(authorization = ''): string | undefined {
+  return /^bearer +(\S+)$/i.exec(authorization.trim())?.[1];
+}
+
 export class Authenticator {
   readonly #tokens: BearerTokens;
   readonly #cas: TrustedCas;
@@ -37,6 +41,12 @@ export class Authenticator {
     this.#tokens = tokens;
     this.#cas = cas;
     this.#onCertificate = onCertificate;
+  }
+
+  /** What is to be waited for before `authenticate`; undefined where that is nothing, as it is for nearly every request. */
+  prepare(request: HttpRequest, now: EpochMs): Promise<void> | undefined {
+    const token = tokenIn(request.headers.authorization);
+    return token === undefined ? undefined : this.#tokens.prepare(token, now);
   }
 
   /** The caller, or undefined for one that shows no credential. `now` is epoch ms. Throws 401 for a bad credential. */
@@ -54,7 +64,7 @@ export class Authenticator {
   }
 
   #bearer(authorization: string, now: EpochMs): Caller {
-    const token = /^bearer +(\S+)$/i.exec(authorization.trim())?.[1];
+    const token = tokenIn(authorization);
     if (token === undefined) throw unauthorized();
     try {
       return this.#tokens.check(token, [], now).caller;

@@ -1,10 +1,11 @@
 // Every kind of bearer token in the order in which kube-apiserver tries them: static ones, those of service accounts,
-// bootstrap tokens. The first that knows the token decides who its bearer is.
+// bootstrap tokens, those of an OpenID Connect issuer. The first that knows the token decides who its bearer is.
 
 import type { EpochMs } from '../../lib/clock.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import type { Caller } from './attributes.ts';
 import { bootstrapCaller } from './bootstrap-tokens.ts';
+import type { OidcIssuer } from './oidc/issuer.ts';
 import type { StaticTokens } from './static-tokens.ts';
 import { type ServiceAccountTokens, TokenError } from './tokens.ts';
 
@@ -15,6 +16,8 @@ export interface BearerTokenParts {
   readonly statics?: StaticTokens | undefined;
   /** --enable-bootstrap-token-auth */
   readonly bootstrap: boolean;
+  /** Absent without --oidc-issuer-url. */
+  readonly oidc?: OidcIssuer | undefined;
 }
 
 export interface Bearer {
@@ -30,14 +33,22 @@ export class BearerTokens {
     this.#parts = parts;
   }
 
+  /** What is to be waited for before the token is checked: an issuer's keys. Undefined where that is nothing. */
+  prepare(token: string, now: EpochMs): Promise<void> | undefined {
+    return this.#parts.oidc?.prepare(token, now);
+  }
+
   /**
    * Who bears the token. `audiences` are the acceptable ones, none: the server's own. Throws TokenError, never shown to
    * the bearer, for a token that nothing here accepts.
    */
   check(token: string, requested: readonly string[], now: EpochMs): Bearer {
-    const { accounts, lookup, statics, bootstrap } = this.#parts;
+    const { accounts, lookup, statics, bootstrap, oidc } = this.#parts;
     const audiences = requested.length === 0 ? accounts.audiences : requested;
-    const caller = statics?.find(token) ?? (bootstrap ? bootstrapCaller(token, lookup, now) : undefined);
+    const caller =
+      statics?.find(token) ??
+      (bootstrap ? bootstrapCaller(token, lookup, now) : undefined) ??
+      (oidc?.issued(token) === true ? oidc.check(token, now) : undefined);
     if (caller === undefined) return accounts.check(token, audiences, lookup, now);
     // Such a token names no audience: it is for the API server.
     const own = audiences.filter((audience) => accounts.audiences.includes(audience));

@@ -1,6 +1,7 @@
 // The settings of authentication and authorization, by the names of kube-apiserver's flags. Types only.
 
 import type { AuthorizationMode } from './authorize.ts';
+import type { OidcOptions } from './oidc/options.ts';
 
 export interface AuthOptions {
   /** --authorization-mode, in the order in which they are tried. Default: Node, RBAC. */
@@ -22,4 +23,6 @@ export interface AuthOptions {
   readonly apiAudiences?: readonly string[];
   /** --service-account-key-file: PEM files of more keys whose tokens are accepted. */
   readonly serviceAccountKeyFiles?: readonly string[];
+  /** --oidc-…: one issuer whose ID tokens are accepted. Default: none. */
+  readonly oidc?: OidcOptions;
 }

@@ -43,6 +43,12 @@ export function reviewKind(group: string, version: string, plural: string): stri
   return getOwn(REVIEWS, `${group}/${version}/${plural}`)?.kind;
 }
 
+/** Waits for what the check of a token in the review needs. */
+export async function prepareReview(body: unknown, { bearers, now }: ReviewParts): Promise<void> {
+  const token = isObject(body) ? text(object(body['spec'])['token']) : '';
+  if (token !== '') await bearers.prepare(token, now());
+}
+
 /** The answered review. Throws 400 for a body that is another kind, 422 for a question that makes no sense. */
 export function answerReview(
   group: string,

@@ -125,7 +125,7 @@ export class Handler {
     auditId = auditIdOf(request),
   ): Promise<AdmittedRequest> {
     const parsed = parseRequest(request.method ?? 'GET', request.url ?? '/');
-    const { audit, gate, registry, requestTimeoutMs, onAuthenticated, log } = this.#parts;
+    const { audit, gate, registry, requestTimeoutMs, onAuthenticated, log, authenticator } = this.#parts;
     const longRunning = this.isLongRunning({ parsed });
     const attributes = parsed.kind === 'resource' ? attributesOf(parsed) : undefined;
     const { clock } = registry;
@@ -133,6 +133,8 @@ export class Handler {
     this.#visits.set(request, visit);
     onVisit(visit);
     try {
+      const keys = authenticator.prepare(request, clock.now());
+      if (keys !== undefined) await keys;
       const identity = this.#identify(parsed, request, { onAuthenticated, log, visit });
       const timeoutMs = longRunning ? undefined : timeoutOf(parsed, requestTimeoutMs);
       if (identity !== undefined || parsed.kind === 'path') {

@@ -10,7 +10,7 @@ import { waiting, whenConverted } from '../admission/steps.ts';
 import type { RequestAudit } from '../audit/audit.ts';
 import { refusal } from '../auth/authorize.ts';
 import type { ReviewParts } from '../auth/reviews.ts';
-import { answerReview, reviewKind } from '../auth/reviews.ts';
+import { answerReview, prepareReview, reviewKind } from '../auth/reviews.ts';
 import { badRequest, methodNotAllowed, notAcceptable, pathNotFound, unsupportedMediaType } from '../errors.ts';
 import { scales } from '../kinds/autoscaling/scales.ts';
 import type { KubeObject, ResourceKind } from '../kinds/resource.ts';
@@ -132,6 +132,7 @@ export class ResourceHandler {
       if (verb !== 'create') throw methodNotAllowed();
       if (call.form.as === 'table') throw notAcceptable(ACCEPTED);
       const { value } = await this.#body(call, review);
+      await prepareReview(value, this.#reviews);
       return json(answerReview(group, version, resource, value, call.caller, this.#reviews, request.namespace), 201);
     }
     if (group === '' && resource === 'bindings' && verb === 'create') return this.#bind(call, undefined);
