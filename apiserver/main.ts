@@ -48,6 +48,7 @@ export interface LabApiServerOptions {
   readonly nodeName?: string;
   readonly nodeAudiences?: readonly string[];
   readonly encryptionProviderConfig?: string;
+  readonly encryptionReload?: boolean;
   readonly admission?: PluginChoice;
   readonly etcd?: EtcdOptions;
   readonly auth?: AuthOptions;
@@ -91,6 +92,7 @@ export async function startLabApiServer(options: LabApiServerOptions): Promise<R
     nodeAudiences,
     auth,
     ...(encryptionProviderConfig === undefined ? {} : { encryptionProviderConfig }),
+    ...(options.encryptionReload === undefined ? {} : { encryptionReload: options.encryptionReload }),
     ...(options.admission === undefined ? {} : { admission: options.admission }),
     ...(etcd === undefined ? {} : { etcd }),
     ...(options.audit === undefined ? {} : { audit: options.audit }),

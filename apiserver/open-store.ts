@@ -1,13 +1,14 @@
 // Opens the store that the options name: the SQLite file with its snapshots, or etcd.
 
 import type { Clock } from '../lib/clock.ts';
+import { UserError } from '../lib/errors.ts';
 import type { Tracer } from '../lib/trace.ts';
 import { decodeProtobuf } from './http/protobuf.ts';
 import type { KubeObject, ResourceKind } from './kinds/resource.ts';
 import type { Metrics } from './metrics.ts';
 import type { ApiServerOptions } from './options.ts';
 import { isObject } from './patch/json-value.ts';
-import { loadEncryption } from './storage/encryption/load.ts';
+import { loadEncryption, ReloadedEncryption } from './storage/encryption/load.ts';
 import { EtcdStore } from './storage/etcd/etcd-store.ts';
 import type { ObjectStore } from './storage/object-store.ts';
 import { Store } from './storage/store.ts';
@@ -17,6 +18,8 @@ export interface OpenedStore {
   readonly store: ObjectStore;
   /** Absent where etcd has snapshots of its own. */
   readonly snapshots?: SnapshotKeeper;
+  /** Ends what follows files; the store is closed by itself. */
+  readonly stop: () => void;
 }
 
 export interface OpenStoreParts {
@@ -30,13 +33,20 @@ export interface OpenStoreParts {
 /** Rejects with UserError: a file in use or damaged, an etcd that cannot be reached, a configuration that is not valid. */
 export async function openStore(options: ApiServerOptions, parts: OpenStoreParts): Promise<OpenedStore> {
   const { clock, tracer, log, metrics } = parts;
-  const { encryptionProviderConfig: file, etcd } = options;
-  const encryption = file === undefined ? {} : { encryption: loadEncryption(file) };
+  const { encryptionProviderConfig: file, encryptionReload = false, etcd } = options;
+  if (encryptionReload && file === undefined) {
+    const flag = '--encryption-provider-config';
+    throw new UserError(`${flag}-automatic-reload must be set with ${flag}`);
+  }
+  const reloaded = file !== undefined && encryptionReload ? new ReloadedEncryption(file) : undefined;
+  const encryption = file === undefined ? {} : { encryption: reloaded ?? loadEncryption(file) };
+  const follow = (changed: () => void): (() => void) => reloaded?.follow(changed, { clock, log }) ?? (() => undefined);
   if (etcd === undefined) {
     const onWrite = (operation: string, resource: string, seconds: number): void =>
       metrics.storeRequest(operation, seconds, resource);
     const store = new Store(options.dbPath, { clock, log, onWrite, ...encryption });
-    return { store, snapshots: new SnapshotKeeper(store, clock, log) };
+    const stop = follow(() => store.encryptionChanged());
+    return { store, snapshots: new SnapshotKeeper(store, clock, log), stop };
   }
   const resources = parts.kinds
     .filter(({ storedAs }) => storedAs === undefined)
@@ -52,7 +62,7 @@ export async function openStore(options: ApiServerOptions, parts: OpenStoreParts
     log,
     onCall: (operation, seconds) => metrics.storeRequest(operation, seconds),
   });
-  return { store };
+  return { store, stop: follow(() => undefined) };
 }
 
 function objectOfProtobuf(bytes: Uint8Array): KubeObject {

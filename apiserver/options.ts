@@ -63,6 +63,8 @@ export interface ApiServerOptions {
   readonly nodeAudiences?: readonly string[];
   /** A file with an EncryptionConfiguration (apiserver.config.k8s.io/v1). Default: everything is stored as it is. */
   readonly encryptionProviderConfig?: string;
+  /** --encryption-provider-config-automatic-reload: the file is followed while the server runs. Default: false. */
+  readonly encryptionReload?: boolean;
   /** Admission plugins beside those that are on by default, and without some of them. */
   readonly admission?: PluginChoice;
   /** Keeps everything in etcd instead of the SQLite file. */

@@ -94,7 +94,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
   const pki = await pkiOf(options, firstCidr);
   const clientCa = clientCaOf(options, pki, log);
   const metrics = new Metrics();
-  const { store, snapshots } = await openStore(options, { kinds: kinds.kinds.all, clock, tracer, log, metrics });
+  const opened = await openStore(options, { kinds: kinds.kinds.all, clock, tracer, log, metrics });
+  const { store, snapshots } = opened;
   try {
     const { nodeAudiences = [], auth = {} } = options;
     const { kinds: rows, checkBody } = kinds;
@@ -176,6 +177,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       proxy.close();
       guard.closeAll();
       await app.close();
+      opened.stop();
       await snapshots?.stop();
       await audit?.close();
       await converter.close();
@@ -192,6 +194,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     };
   } catch (error) {
     clientCa.stop();
+    opened.stop();
     store.close();
     if (error instanceof StoreFullError) throw new UserError(error.message);
     throw error;

@@ -3,13 +3,10 @@
 
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
-import type { Clock, Timer } from '../../lib/clock.ts';
-import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
-import { type DirectoryWatch, watchDirectory } from '../../lib/watch-directory.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { errorMessage, UserError } from '../../lib/errors.ts';
+import { followFile } from '../../lib/follow-file.ts';
 
-/** Beside the file system's own notice, as upstream. */
-const CHECK_MS = 60_000;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
 /** The certificates of a PEM text. Throws for one that does not parse. */
@@ -29,10 +26,9 @@ export class ClientCa {
   readonly #options: ClientCaOptions;
   readonly #always: readonly X509Certificate[];
   #file: readonly X509Certificate[] = [];
-  #text = '';
+  readonly #text: string;
   #generation = 0;
-  #watch: DirectoryWatch | undefined;
-  #timer: Timer | undefined;
+  #unfollow: () => void = () => undefined;
 
   /** Throws UserError for a file that cannot be read or holds no certificate. */
   constructor(options: ClientCaOptions) {
@@ -76,42 +72,29 @@ export class ClientCa {
   /** Calls `changed` after each change of the file to other certificates. A file that is broken changes nothing. */
   follow(changed: () => void): void {
     const { path, clock, log } = this.#options;
-    const look = (): void => {
-      if (this.#reload()) changed();
-    };
-    const again = (): void => {
-      look();
-      this.#timer = clock.after(CHECK_MS, again);
-    };
-    this.#timer = clock.after(CHECK_MS, again);
-    this.#watch = watchDirectory(dirname(path), {
-      changed: look,
-      failed: (error) => log(`changes of ${path} are seen once a minute: ${error.message}`),
+    this.#unfollow = followFile({
+      path,
+      text: this.#text,
+      changed: (text) => {
+        this.#replace(text);
+        changed();
+      },
+      refused: (why) => log(`client CA file ${path} is not used as it is now: ${why}`),
       clock,
+      log,
     });
   }
 
-  #reload(): boolean {
+  #replace(text: string): void {
     const { path, log } = this.#options;
-    try {
-      const text = readFileSync(path, 'utf8');
-      if (text === this.#text) return false;
-      const certificates = certificatesIn(text);
-      if (certificates.length === 0) throw new Error('it holds no certificate');
-      this.#text = text;
-      this.#file = certificates;
-      this.#generation++;
-      log(`client CA file ${path}: ${certificates.length} certificates from now on`);
-      return true;
-    } catch (error) {
-      // Between the removal and the coming of its successor.
-      if (!isErrno(error, 'ENOENT')) log(`client CA file ${path} is not used as it is now: ${errorMessage(error)}`);
-      return false;
-    }
+    const certificates = certificatesIn(text);
+    if (certificates.length === 0) throw new Error('it holds no certificate');
+    this.#file = certificates;
+    this.#generation++;
+    log(`client CA file ${path}: ${certificates.length} certificates from now on`);
   }
 
   stop(): void {
-    this.#timer?.cancel();
-    this.#watch?.close();
+    this.#unfollow();
   }
 }

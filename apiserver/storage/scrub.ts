@@ -57,6 +57,13 @@ export class Scrubber {
     this.#due = getMeta(db, 'scrubbed') !== mark(encryption);
   }
 
+  /** The configuration has changed: what was under way was for the one from before. */
+  begin(): void {
+    this.#work?.return(false);
+    this.#work = undefined;
+    this.#due = getMeta(this.#db, 'scrubbed') !== mark(this.#encryption);
+  }
+
   /**
    * Takes a step of some milliseconds: 'more' when there is more to do, 'done' with the last one, when the file was written anew.
    * 'none' when there is nothing to do; it is not while an object is stored in the old form: objects are only ever

@@ -286,6 +286,12 @@ export class Store implements ObjectStore {
     while (this.#scrubStep());
   }
 
+  /** The configuration of what is encrypted has changed. */
+  encryptionChanged(): void {
+    this.#scrubber.begin();
+    if (this.#scrubTimer === undefined) this.#scrubOn();
+  }
+
   /** The same in steps, with pauses for requests, however many these are. */
   #scrubOn(): void {
     this.#scrubTimer = this.#scrubStep() ? this.#clock.after(SCRUB_PAUSE_MS, () => this.#scrubOn()) : undefined;

@@ -12,7 +12,7 @@ import { createLog } from '../../lib/log.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { DEFAULT_ROOT, labPaths } from '../lab/paths.ts';
 import { type AuditFlags, addAuditFlags, auditOptions, limitOptions } from './apiserver-audit.ts';
-import { type AuthFlags, addAuthFlags, authOptions } from './apiserver-auth.ts';
+import { type AuthFlags, addAuthFlags, authOptions, truth } from './apiserver-auth.ts';
 import { addHttp2Flags, type Http2Flags, http2Options } from './apiserver-http2.ts';
 import { snapshotCommand } from './apiserver-snapshot.ts';
 import { commaSeparated, listOption, repeatedOption } from './list-flag.ts';
@@ -36,6 +36,7 @@ interface Flags extends AuthFlags, AuditFlags, Http2Flags {
   readonly nodeName?: string;
   readonly nodeAudience: readonly string[];
   readonly encryptionProviderConfig?: string;
+  readonly encryptionProviderConfigAutomaticReload?: boolean;
   readonly etcdServers?: readonly string[];
   readonly etcdCafile?: string;
   readonly etcdCertfile?: string;
@@ -133,6 +134,7 @@ export function apiserverCommand(): Command {
       '--encryption-provider-config <file>',
       'an EncryptionConfiguration: which resources are stored encrypted, and how',
     )
+    .option('--encryption-provider-config-automatic-reload [boolean]', 'read that file again when it changes', truth)
     .addOption(
       listOption('--enable-admission-plugins <names>', 'admission plugins beside those that are enabled by default'),
     )
@@ -178,6 +180,9 @@ export function apiserverCommand(): Command {
         ...(flags.encryptionProviderConfig === undefined
           ? {}
           : { encryptionProviderConfig: flags.encryptionProviderConfig }),
+        ...(flags.encryptionProviderConfigAutomaticReload === undefined
+          ? {}
+          : { encryptionReload: flags.encryptionProviderConfigAutomaticReload }),
         admission: {
           enable: flags.enableAdmissionPlugins,
           disable: flags.disableAdmissionPlugins,

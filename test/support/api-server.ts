@@ -120,7 +120,16 @@ export class TestApiServer {
   static async start(
     options: Pick<
       ApiServerOptions,
-      'nodeAudiences' | 'admission' | 'auth' | 'audit' | 'limits' | 'serviceCidrs' | 'http2' | 'advertiseAddress'
+      | 'nodeAudiences'
+      | 'admission'
+      | 'auth'
+      | 'audit'
+      | 'limits'
+      | 'serviceCidrs'
+      | 'http2'
+      | 'advertiseAddress'
+      | 'encryptionProviderConfig'
+      | 'encryptionReload'
     > = {},
   ): Promise<TestApiServer> {
     const directory = await mkdtemp(join(tmpdir(), 'nodelet-api-'));

@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { errorMessage, UserError } from '../../../lib/errors.ts';
+import { type FollowedFile, followFile } from '../../../lib/follow-file.ts';
 import {
   ConfigurationError,
   type EncryptionConfiguration,
@@ -31,15 +32,16 @@ export interface Encryption {
   readonly fingerprint: string;
 }
 
-/** Reads the file. Throws UserError with everything that is wrong with it. */
-export function loadEncryption(path: string): Encryption {
-  let text: string;
+function readConfiguration(path: string): string {
   try {
-    text = readFileSync(path, 'utf8');
+    return readFileSync(path, 'utf8');
   } catch (error) {
     const why = errorMessage(error);
     throw new UserError(`error opening encryption provider configuration file ${JSON.stringify(path)}: ${why}`);
   }
+}
+
+function encryptionIn(text: string, path: string): Encryption {
   if (text === '') throw new UserError(`encryption provider configuration file ${JSON.stringify(path)} is empty`);
   try {
     return encryptionOf(parseConfiguration(text));
@@ -48,6 +50,55 @@ export function loadEncryption(path: string): Encryption {
     throw new UserError(
       `error while parsing encryption provider configuration file ${JSON.stringify(path)}: ${error.message}`,
     );
+  }
+}
+
+/** Reads the file. Throws UserError with everything that is wrong with it. */
+export function loadEncryption(path: string): Encryption {
+  return encryptionIn(readConfiguration(path), path);
+}
+
+/** --encryption-provider-config-automatic-reload: what the file says now, or said when it was last good. */
+export class ReloadedEncryption implements Encryption {
+  readonly #path: string;
+  readonly #text: string;
+  #current: Encryption;
+
+  /** Throws UserError with everything that is wrong with the file. */
+  constructor(path: string) {
+    this.#path = path;
+    this.#text = readConfiguration(path);
+    this.#current = encryptionIn(this.#text, path);
+  }
+
+  get fingerprint(): string {
+    return this.#current.fingerprint;
+  }
+
+  transformer(resource: string): Transformer | undefined {
+    return this.#current.transformer(resource);
+  }
+
+  writePrefix(resource: string): string {
+    return this.#current.writePrefix(resource);
+  }
+
+  /** Calls `changed` after each change. A file that is not valid changes nothing. Returns what ends it. */
+  follow(changed: () => void, { clock, log }: Pick<FollowedFile, 'clock' | 'log'>): () => void {
+    const path = this.#path;
+    return followFile({
+      path,
+      text: this.#text,
+      changed: (text) => {
+        this.#current = encryptionIn(text, path);
+        log(`encryption config file ${path} was read again: it counts from now on`);
+        changed();
+      },
+      refused: (why) =>
+        log(`error processing encryption config file ${path}: ${why}; the one from before still counts`),
+      clock,
+      log,
+    });
   }
 }
 
