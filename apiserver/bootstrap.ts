@@ -25,14 +25,16 @@ export interface Advertised {
 
 export interface BootstrapParts {
   readonly advertised: Advertised;
-  readonly pki: Pick<Pki, 'ca' | 'frontProxy'>;
+  readonly pki: Pick<Pki, 'frontProxy'>;
+  /** PEM: those of client certificates. */
+  readonly clientCas: string;
   /** Where the addresses of Services come from; the first range has that of the service `kubernetes`. */
   readonly serviceCidrs: readonly string[];
   readonly log: (line: string) => void;
 }
 
 export async function bootstrap(registry: Registry, parts: BootstrapParts): Promise<void> {
-  const { advertised, pki, serviceCidrs, log } = parts;
+  const { advertised, pki, clientCas, serviceCidrs, log } = parts;
   const options: WriteOptions = {
     caller: { name: 'system:apiserver', groups: ['system:masters'] },
     dryRun: false,
@@ -50,7 +52,8 @@ export async function bootstrap(registry: Registry, parts: BootstrapParts): Prom
   if (registry.hasRow('', 'services')) {
     await store.commit(() => ensureService(registry, advertised.port, address, options));
   }
-  if (registry.hasRow('', 'configmaps')) await store.commit(() => ensureAuthentication(registry, pki, options));
+  if (registry.hasRow('', 'configmaps'))
+    await store.commit(() => ensureAuthentication(registry, pki, clientCas, options));
 }
 
 function ensureNamespaces(registry: Registry, options: WriteOptions): void {
@@ -63,13 +66,14 @@ function ensureNamespaces(registry: Registry, options: WriteOptions): void {
 /** How a server behind this one knows its callers: it trusts these names in these headers, from this CA's client. */
 function ensureAuthentication(
   registry: Registry,
-  { ca, frontProxy }: Pick<Pki, 'ca' | 'frontProxy'>,
+  { frontProxy }: Pick<Pki, 'frontProxy'>,
+  clientCas: string,
   options: WriteOptions,
 ): void {
   const row = registry.rowOf('', 'configmaps');
   const name = 'extension-apiserver-authentication';
   const data = {
-    'client-ca-file': ca.cert,
+    'client-ca-file': clientCas,
     'requestheader-allowed-names': JSON.stringify(['front-proxy-client']),
     'requestheader-client-ca-file': frontProxy.ca.cert,
     'requestheader-extra-headers-prefix': JSON.stringify([REMOTE_HEADERS.extra]),

@@ -26,6 +26,8 @@ export interface PostStartParts {
   readonly registry: Registry;
   readonly store: ObjectStore;
   readonly pki: Pki;
+  /** PEM: those of client certificates. */
+  readonly clientCas: string;
   readonly metrics: Metrics;
   /** Undefined without priority and fairness. */
   readonly flow: FlowControl | undefined;
@@ -39,8 +41,8 @@ export interface PostStartParts {
 
 /** Resolves with the function that stops them. */
 export async function runPostStartHooks(parts: PostStartParts): Promise<() => Promise<void>> {
-  const { registry, store, pki, metrics, flow, aggregation, advertised, serviceCidrs, clock, log } = parts;
-  await bootstrap(registry, { advertised, pki, serviceCidrs, log });
+  const { registry, store, pki, clientCas, metrics, flow, aggregation, advertised, serviceCidrs, clock, log } = parts;
+  await bootstrap(registry, { advertised, pki, clientCas, serviceCidrs, log });
   const endpoints = new ServiceEndpoints({ registry, advertised, leases: store.masterLeases, clock, log });
   await endpoints.start();
   const addresses = new ServiceCidrController(registry, clock, log);

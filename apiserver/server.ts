@@ -31,6 +31,7 @@ import { ClientCa } from './auth/client-ca.ts';
 import { openTokens } from './auth/open-tokens.ts';
 import { followPolicy } from './auth/rbac/follow.ts';
 import { RbacPolicy } from './auth/rbac/policy.ts';
+import { openProxyCa, RequestHeaders } from './auth/request-header.ts';
 import { serveComponentStatuses } from './component-status.ts';
 import { badRequest, tooLarge } from './errors.ts';
 import { dump } from './flowcontrol/dump.ts';
@@ -93,6 +94,8 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
   const publicAddress = reachableAddress(options, firstCidr, serviceFamilies[0] ?? 'IPv4');
   const pki = await pkiOf(options, firstCidr);
   const clientCa = clientCaOf(options, pki, log);
+  const proxyCa = openProxyCa(options.auth?.requestHeader, { clock, log });
+  const cas = [clientCa, ...(proxyCa === undefined ? [] : [proxyCa.ca])];
   const metrics = new Metrics();
   const opened = await openStore(options, { kinds: kinds.kinds.all, clock, tracer, log, metrics });
   const { store, snapshots } = opened;
@@ -122,7 +125,12 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const { lookup, authorizer } = registry;
     const reviews = { tokens, bearers, lookup, authorizer, now: () => clock.now() };
     const resources = new ResourceHandler(registry, reviews, converter);
-    const authenticator = new Authenticator(bearers, clientCa, (seconds) => metrics.certificate(seconds));
+    const authenticator = new Authenticator({
+      tokens: bearers,
+      cas: clientCa,
+      onCertificate: (seconds) => metrics.certificate(seconds),
+      requestHeaders: proxyCa && new RequestHeaders(proxyCa.settings, proxyCa.ca),
+    });
     const guard = guardOf(options, log);
     const onAuthenticated = (socket: Duplex): void => guard.authenticated(socket);
     const { discovery } = kinds;
@@ -151,17 +159,17 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     };
     const handler = new Handler({ ...parts, anonymousAuth: auth.anonymousAuth });
     const http2 = { ...DEFAULT_HTTP2, ...options.http2 };
-    const app = buildApp({ metrics, registry, pki, clientCa, handler, proxy, guard, clock, http2 });
+    const app = buildApp({ metrics, registry, pki, cas, handler, proxy, guard, clock, http2 });
     app.server.on('tlsClientError', () => metrics.handshakeFailed());
     objectMetrics(registry, {
       registers: metrics.registers,
       ...(options.etcd === undefined ? { path: options.dbPath } : {}),
     });
     oidc?.start();
-    clientCa.follow(() => app.server.setSecureContext(tlsOf(pki, clientCa)));
+    for (const ca of cas) ca.follow(() => app.server.setSecureContext(tlsOf(pki, cas)));
     const port = await listen(app, address, options.port);
     const stopHooks = await runPostStartHooks({
-      ...{ registry, store, pki, metrics, flow, aggregation, serviceCidrs, clock, log },
+      ...{ registry, store, pki, clientCas: clientCa.bundle, metrics, flow, aggregation, serviceCidrs, clock, log },
       advertised: { address: publicAddress, port },
     });
     state.complete = true;
@@ -170,7 +178,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const close = async (): Promise<void> => {
       state.closing = true;
       await stopHooks();
-      clientCa.stop();
+      for (const ca of cas) ca.stop();
       oidc?.stop();
       nodeMetrics?.stop();
       handler.close();
@@ -193,7 +201,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       },
     };
   } catch (error) {
-    clientCa.stop();
+    for (const ca of cas) ca.stop();
     opened.stop();
     store.close();
     if (error instanceof StoreFullError) throw new UserError(error.message);
@@ -277,7 +285,8 @@ type App = ReturnType<typeof buildApp>;
 
 interface AppParts extends MeasureParts {
   readonly pki: Pki;
-  readonly clientCa: ClientCa;
+  /** Of clients, and of authenticating proxies. */
+  readonly cas: readonly ClientCa[];
   readonly handler: Handler;
   readonly proxy: RequestProxy;
   readonly guard: ConnectionGuard;
@@ -285,15 +294,15 @@ interface AppParts extends MeasureParts {
 }
 
 /** Of connections from now on. */
-function tlsOf(pki: Pki, clientCa: ClientCa) {
+function tlsOf(pki: Pki, cas: readonly ClientCa[]) {
   const { cert, key } = pki.serving;
-  return { cert, key, ca: clientCa.bundle, minVersion: 'TLSv1.2' as const };
+  return { cert, key, ca: cas.map(({ bundle }) => bundle), minVersion: 'TLSv1.2' as const };
 }
 
 function buildApp(parts: AppParts) {
-  const { pki, clientCa, handler, proxy, guard, clock, http2 } = parts;
+  const { pki, cas, handler, proxy, guard, clock, http2 } = parts;
   const tls = {
-    ...tlsOf(pki, clientCa),
+    ...tlsOf(pki, cas),
     requestCert: true,
     // A client without a certificate may have a token; auth/ checks both.
     rejectUnauthorized: false,

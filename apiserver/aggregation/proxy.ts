@@ -12,7 +12,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { ApiRequest } from '../http/request.ts';
 import { type ApiService, apiServiceOf } from '../kinds/apiservices.ts';
 import type { Credential } from '../pki/types.ts';
-import { passedOn } from '../proxy/proxy.ts';
+import { passedOn, requestPassedOn } from '../proxy/proxy.ts';
 import type { Caller, Registry } from '../registry/registry.ts';
 import { type Address, resolveService, type Unavailable } from './resolve.ts';
 
@@ -82,11 +82,10 @@ export class AggregationProxy {
     const abort = new AbortController();
     response.once('close', () => abort.abort());
     const { method = 'GET', url = '/', headers } = request;
-    const kept = Object.entries(passedOn(headers)).filter(([name]) => !name.toLowerCase().startsWith('x-remote-'));
     const upstream = await this.send(service, {
       method,
       path: url,
-      headers: { ...Object.fromEntries(kept), ...identityHeaders(caller) },
+      headers: { ...requestPassedOn(headers), ...identityHeaders(caller) },
       ...(body.length === 0 ? {} : { body }),
       signal: abort.signal,
     });

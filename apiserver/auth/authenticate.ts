@@ -1,7 +1,6 @@
-// Authentication: a client certificate, else a bearer token, else anonymous (undefined). An invalid credential is 401,
+// Authentication: what an authenticating proxy says, else a client certificate, else a bearer token, else anonymous (undefined). An invalid credential is 401,
 // never anonymous; a good token counts beside a certificate that does not. Authorization is authorize.ts.
 
-import type { X509Certificate } from 'node:crypto';
 import { TLSSocket } from 'node:tls';
 import { certificateTime } from '../../lib/certificate-time.ts';
 import { type EpochMs, epochMs } from '../../lib/clock.ts';
@@ -9,16 +8,11 @@ import { type HttpRequest, socketOf } from '../../lib/http-message.ts';
 import { unauthorized } from '../errors.ts';
 import type { Caller } from './attributes.ts';
 import type { BearerTokens } from './bearer-tokens.ts';
+import type { TrustedCas } from './client-ca.ts';
+import type { RequestHeaders } from './request-header.ts';
 import { TokenError } from './tokens.ts';
 
 export const ANONYMOUS: Caller = { name: 'system:anonymous', groups: ['system:unauthenticated'] };
-
-/** What is to be known of the CAs of clients. */
-export interface TrustedCas {
-  /** Changes when they do. */
-  readonly generation: number;
-  accepts(certificate: X509Certificate): boolean;
-}
 
 function listOf(value: string | readonly string[] | undefined): readonly string[] {
   if (value === undefined) return [];
@@ -29,18 +23,28 @@ function tokenIn(authorization = ''): string | undefined {
   return /^bearer +(\S+)$/i.exec(authorization.trim())?.[1];
 }
 
+export interface AuthenticatorParts {
+  readonly tokens: BearerTokens;
+  readonly cas: TrustedCas;
+  /** Called with how long the certificate of a request is valid yet, s. */
+  readonly onCertificate?: (secondsLeft: number) => void;
+  /** Absent without --requestheader-client-ca-file. */
+  readonly requestHeaders?: RequestHeaders | undefined;
+}
+
 export class Authenticator {
   readonly #tokens: BearerTokens;
   readonly #cas: TrustedCas;
   readonly #onCertificate: (secondsLeft: number) => void;
+  readonly #requestHeaders: RequestHeaders | undefined;
   /** A connection's certificate does not change, reading it is not free; that it has not ended is for every request. */
   readonly #byConnection = new WeakMap<TLSSocket, Certified>();
 
-  /** `onCertificate` is called with how long the certificate of a request is valid yet, s. */
-  constructor(tokens: BearerTokens, cas: TrustedCas, onCertificate: (secondsLeft: number) => void = () => undefined) {
+  constructor({ tokens, cas, onCertificate = () => undefined, requestHeaders }: AuthenticatorParts) {
     this.#tokens = tokens;
     this.#cas = cas;
     this.#onCertificate = onCertificate;
+    this.#requestHeaders = requestHeaders;
   }
 
   /** What is to be waited for before `authenticate`; undefined where that is nothing, as it is for nearly every request. */
@@ -51,8 +55,17 @@ export class Authenticator {
 
   /** The caller, or undefined for one that shows no credential. `now` is epoch ms. Throws 401 for a bad credential. */
   authenticate(request: HttpRequest, now: EpochMs): Caller | undefined {
+    const caller = this.#identify(request, now);
+    if (caller !== undefined) this.#requestHeaders?.clear(request);
+    return caller;
+  }
+
+  #identify(request: HttpRequest, now: EpochMs): Caller | undefined {
     const socket = socketOf(request);
     const certified = socket instanceof TLSSocket ? this.#certificate(socket) : undefined;
+    const proxied =
+      certified !== undefined && now <= certified.validTo ? this.#requestHeaders?.callerOf(request) : undefined;
+    if (proxied !== undefined) return proxied;
     if (certified?.caller !== undefined && now <= certified.validTo) {
       this.#onCertificate((certified.validTo - now) / 1000);
       return certified.caller;
@@ -78,7 +91,9 @@ export class Authenticator {
     const known = this.#byConnection.get(socket);
     const { generation } = this.#cas;
     if (known !== undefined && (known.generation === generation || known.caller === undefined)) return known;
-    const certified = { ...certificateCaller(socket, known === undefined ? undefined : this.#cas), generation };
+    // Those of a proxy are verified by the handshake, too, and are nobody's by themselves.
+    const isSettled = known === undefined && this.#requestHeaders === undefined;
+    const certified = { ...certificateCaller(socket, isSettled ? undefined : this.#cas), generation };
     this.#byConnection.set(socket, certified);
     return certified;
   }

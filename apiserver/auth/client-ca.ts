@@ -14,7 +14,16 @@ function certificatesIn(pem: string): X509Certificate[] {
   return (pem.match(CERTIFICATE) ?? []).map((one) => new X509Certificate(one));
 }
 
+/** What is to be known of the CAs of clients. */
+export interface TrustedCas {
+  /** Changes when they do. */
+  readonly generation: number;
+  accepts(certificate: X509Certificate): boolean;
+}
+
 export interface ClientCaOptions {
+  /** What the file is, in messages. Default: client CA file. */
+  readonly what?: string;
   readonly path: string;
   /** Always accepted beside the file's: the lab's own components. PEM. */
   readonly always?: string | undefined;
@@ -22,8 +31,9 @@ export interface ClientCaOptions {
   readonly log: (line: string) => void;
 }
 
-export class ClientCa {
+export class ClientCa implements TrustedCas {
   readonly #options: ClientCaOptions;
+  readonly #what: string;
   readonly #always: readonly X509Certificate[];
   #file: readonly X509Certificate[] = [];
   readonly #text: string;
@@ -33,14 +43,15 @@ export class ClientCa {
   /** Throws UserError for a file that cannot be read or holds no certificate. */
   constructor(options: ClientCaOptions) {
     this.#options = options;
+    this.#what = options.what ?? 'client CA file';
     this.#always = certificatesIn(options.always ?? '');
     try {
       this.#text = readFileSync(options.path, 'utf8');
       this.#file = certificatesIn(this.#text);
     } catch (error) {
-      throw new UserError(`client CA file ${options.path}: ${errorMessage(error)}`);
+      throw new UserError(`${this.#what} ${options.path}: ${errorMessage(error)}`);
     }
-    if (this.#file.length === 0) throw new UserError(`client CA file ${options.path} holds no certificate`);
+    if (this.#file.length === 0) throw new UserError(`${this.#what} ${options.path} holds no certificate`);
   }
 
   /** Changes with every change of the CAs. */
@@ -79,7 +90,7 @@ export class ClientCa {
         this.#replace(text);
         changed();
       },
-      refused: (why) => log(`client CA file ${path} is not used as it is now: ${why}`),
+      refused: (why) => log(`${this.#what} ${path} is not used as it is now: ${why}`),
       clock,
       log,
     });
@@ -91,7 +102,7 @@ export class ClientCa {
     if (certificates.length === 0) throw new Error('it holds no certificate');
     this.#file = certificates;
     this.#generation++;
-    log(`client CA file ${path}: ${certificates.length} certificates from now on`);
+    log(`${this.#what} ${path}: ${certificates.length} certificates from now on`);
   }
 
   stop(): void {

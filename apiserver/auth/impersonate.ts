@@ -25,7 +25,8 @@ interface Impersonation {
   readonly extra: ReadonlyMap<string, readonly string[]>;
 }
 
-function decodeKey(key: string): string {
+/** A key in the name of a header. */
+export function decodeKey(key: string): string {
   try {
     return decodeURIComponent(key);
   } catch (error) {

@@ -2,6 +2,7 @@
 
 import type { AuthorizationMode } from './authorize.ts';
 import type { OidcOptions } from './oidc/options.ts';
+import type { RequestHeaderOptions } from './request-header.ts';
 
 export interface AuthOptions {
   /** --authorization-mode, in the order in which they are tried. Default: Node, RBAC. */
@@ -25,4 +26,6 @@ export interface AuthOptions {
   readonly serviceAccountKeyFiles?: readonly string[];
   /** --oidc-…: one issuer whose ID tokens are accepted. Default: none. */
   readonly oidc?: OidcOptions;
+  /** --requestheader-…: the authenticating proxy. Default: none. */
+  readonly requestHeader?: RequestHeaderOptions;
 }

@@ -17,7 +17,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import { backendPath, isOtherNodePort, type Location, nodeLocation, podLocation, serviceLocation } from './location.ts';
-import { passedOn } from './proxy.ts';
+import { passedOn, requestPassedOn } from './proxy.ts';
 import { type Rewriting, rewriteHtml, rewriteUrl } from './rewrite.ts';
 import { join } from './tunnel.ts';
 import type { RequestProxy } from './types.ts';
@@ -76,7 +76,7 @@ export function requestHeaders(
   const { headers } = message;
   const host = hostOf(headers);
   const dropped = (headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase());
-  const kept = Object.entries(passedOn(headers)).filter(([name]) => !dropped.includes(name));
+  const kept = Object.entries(requestPassedOn(headers)).filter(([name]) => !dropped.includes(name));
   const before = headers['x-forwarded-for'];
   const chain = [...(before === undefined ? [] : [before].flat()), ...(remote === undefined ? [] : [remote])];
   return {

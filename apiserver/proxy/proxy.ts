@@ -110,7 +110,7 @@ export class KubeletProxy implements RequestProxy {
       target.address,
       method,
       target.path,
-      isNode ? passedOn(headers) : {},
+      isNode ? requestPassedOn(headers) : {},
       exchange.body.length === 0 ? undefined : exchange.body,
       abort.signal,
     );
@@ -215,6 +215,15 @@ export function passedOn(headers: IncomingMessage['headers']): Record<string, st
     // Names with a colon are those of the request line in HTTP/2.
     if (value === undefined || HOP.has(name) || name.startsWith(HEADER_PREFIX) || name.startsWith(':')) continue;
     setOwn(result, name, value);
+  }
+  return result;
+}
+
+/** The same of a request, without the headers by which this server, as a proxy, tells others who a caller is. Pure. */
+export function requestPassedOn(headers: IncomingMessage['headers']): Record<string, string | string[]> {
+  const result = passedOn(headers);
+  for (const name of Object.keys(result)) {
+    if (/^x-remote-(user|uid|group|extra-.*)$/.test(name)) delete result[name];
   }
   return result;
 }

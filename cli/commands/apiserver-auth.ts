@@ -4,13 +4,14 @@ import type { Command } from 'commander';
 import type { AuthOptions } from '../../apiserver/auth/options.ts';
 import { UserError } from '../../lib/errors.ts';
 import { addOidcFlags, type OidcFlags, oidcOptions } from './apiserver-oidc.ts';
+import { addRequestHeaderFlags, type RequestHeaderFlags, requestHeaderOptions } from './apiserver-request-header.ts';
 import { repeatedOption } from './list-flag.ts';
 
 type Mode = NonNullable<AuthOptions['authorizationMode']>[number];
 
 const MODES: readonly Mode[] = ['Node', 'RBAC', 'AlwaysAllow', 'AlwaysDeny'];
 
-export interface AuthFlags extends OidcFlags {
+export interface AuthFlags extends OidcFlags, RequestHeaderFlags {
   readonly authorizationMode: string;
   readonly anonymousAuth?: boolean;
   readonly clientCaFile?: string;
@@ -48,6 +49,7 @@ export function addAuthFlags(command: Command): void {
     .addOption(repeatedOption('--service-account-key-file <file>', 'accept tokens signed with this key as well'))
     .option('--api-audiences <list>', 'audiences of tokens that name none (default: the issuers)');
   addOidcFlags(command);
+  addRequestHeaderFlags(command);
 }
 
 function isMode(text: string): text is Mode {
@@ -74,5 +76,6 @@ export function authOptions(flags: AuthFlags): AuthOptions {
     ...(flags.serviceAccountIssuer.length === 0 ? {} : { serviceAccountIssuers: flags.serviceAccountIssuer }),
     serviceAccountKeyFiles: flags.serviceAccountKeyFile,
     ...oidcOptions(flags),
+    ...requestHeaderOptions(flags),
   };
 }
