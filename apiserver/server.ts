@@ -159,7 +159,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     };
     const handler = new Handler({ ...parts, anonymousAuth: auth.anonymousAuth });
     const http2 = { ...DEFAULT_HTTP2, ...options.http2 };
-    const app = buildApp({ metrics, registry, pki, cas, handler, proxy, guard, clock, http2 });
+    const app = buildApp({ metrics, registry, pki, cas, handler, proxy, aggregation, guard, clock, http2 });
     app.server.on('tlsClientError', () => metrics.handshakeFailed());
     objectMetrics(registry, {
       registers: metrics.registers,
@@ -289,6 +289,7 @@ interface AppParts extends MeasureParts {
   readonly cas: readonly ClientCa[];
   readonly handler: Handler;
   readonly proxy: RequestProxy;
+  readonly aggregation: AggregationProxy;
   readonly guard: ConnectionGuard;
   readonly http2: Http2ServingOptions;
 }
@@ -300,7 +301,7 @@ function tlsOf(pki: Pki, cas: readonly ClientCa[]) {
 }
 
 function buildApp(parts: AppParts) {
-  const { pki, cas, handler, proxy, guard, clock, http2 } = parts;
+  const { pki, cas, handler, guard, clock, http2 } = parts;
   const tls = {
     ...tlsOf(pki, cas),
     requestCert: true,
@@ -315,7 +316,7 @@ function buildApp(parts: AppParts) {
           if (message.method === 'CONNECT') void refuseConnect(handler, message, response, clock);
           else request(message, response);
         },
-        upgrade: (message, socket, head) => void handleUpgrade(handler, proxy, message, socket, head, clock),
+        upgrade: (message, socket, head) => void handleUpgrade(parts, message, socket, head),
         ...(http2.isDisabled ? {} : { http2: { maxStreams: http2.maxStreams } }),
       }),
     bodyLimit: MAX_BODY_BYTES,

@@ -1,9 +1,10 @@
 // Requests that another API server answers: passed on with the front proxy's certificate and the caller's name in headers, and
 // the response passed back as it comes.
 
-import type { IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../lib/errors.ts';
 import { breakOff } from '../../lib/http-message.ts';
 import { setOwn } from '../../lib/own-property.ts';
@@ -13,6 +14,7 @@ import type { ApiRequest } from '../http/request.ts';
 import { type ApiService, apiServiceOf } from '../kinds/apiservices.ts';
 import type { Credential } from '../pki/types.ts';
 import { passedOn, requestPassedOn } from '../proxy/proxy.ts';
+import { joinUpgraded, refuseUpgrade, type Upgraded } from '../proxy/upgraded.ts';
 import type { Caller, Registry } from '../registry/registry.ts';
 import { type Address, resolveService, type Unavailable } from './resolve.ts';
 
@@ -54,10 +56,16 @@ function unavailable(message: string): StatusError {
   return new StatusError(503, 'ServiceUnavailable', message);
 }
 
+function requireAvailable({ status }: ApiService): void {
+  const condition = status?.conditions?.find((one) => one.type === 'Available');
+  if (condition?.status !== 'True') throw unavailable('service unavailable');
+}
+
 export class AggregationProxy {
   readonly #registry: Registry;
   readonly #client: Credential;
   readonly #agent = new Agent({ keepAlive: false });
+  readonly #tunnels = new Set<() => void>();
 
   constructor(registry: Registry, client: Credential) {
     this.#registry = registry;
@@ -76,8 +84,7 @@ export class AggregationProxy {
 
   /** Answers the request with the other server's response. Throws 503 before the response is taken over. */
   async forward(service: ApiService, caller: Caller, exchange: Exchange): Promise<void> {
-    const condition = service.status?.conditions?.find((one) => one.type === 'Available');
-    if (condition?.status !== 'True') throw unavailable('service unavailable');
+    requireAvailable(service);
     const { request, response, body } = exchange;
     const abort = new AbortController();
     response.once('close', () => abort.abort());
@@ -97,6 +104,40 @@ export class AggregationProxy {
     upstream.pipe(response);
   }
 
+  /** Joins an upgrading connection with the other server. Throws StatusError while nothing has been sent either way. */
+  async upgrade(
+    service: ApiService,
+    caller: Caller,
+    message: IncomingMessage,
+    client: Duplex,
+    head: Buffer,
+  ): Promise<void> {
+    requireAvailable(service);
+    const { method = 'GET', url = '/', headers } = message;
+    const abort = new AbortController();
+    const gone = (): void => abort.abort();
+    client.once('close', gone);
+    const upgrade = { connection: 'Upgrade', upgrade: headers.upgrade ?? '' };
+    const { promise, resolve, reject } = Promise.withResolvers<Upgraded | IncomingMessage>();
+    const outgoing = this.#open(
+      service,
+      {
+        method,
+        path: url,
+        headers: { ...requestPassedOn(headers), ...identityHeaders(caller), ...upgrade },
+        signal: abort.signal,
+      },
+      resolve,
+      reject,
+    );
+    outgoing?.on('upgrade', (response, socket, rest) => resolve({ response, socket, head: rest }));
+    outgoing?.end();
+    const answer = await promise;
+    client.off('close', gone);
+    if ('socket' in answer && 'response' in answer) joinUpgraded(answer, client, head, this.#tunnels);
+    else await refuseUpgrade(answer, client);
+  }
+
   /** Where the APIService's server is, or why there is none. */
   resolve({ spec }: ApiService): Address | Unavailable {
     const { namespace = '', name = '', port = 443 } = spec?.service ?? {};
@@ -105,11 +146,24 @@ export class AggregationProxy {
 
   /** Resolves with the response once its head is there. Rejects with 503. */
   send(service: ApiService, remote: RemoteRequest): Promise<IncomingMessage> {
-    const address = this.resolve(service);
-    if ('reason' in address) return Promise.reject(unavailable(address.message));
-    const { service: target, caBundle, insecureSkipTLSVerify } = service.spec ?? {};
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const { method, path, headers, body, signal } = remote;
+    this.#open(service, remote, resolve, reject)?.end(remote.body);
+    return promise;
+  }
+
+  /** The request, to be ended; undefined where there is nowhere to send it, which is rejected, too. */
+  #open(
+    service: ApiService,
+    { method, path, headers, body, signal }: RemoteRequest,
+    resolve: (response: IncomingMessage) => void,
+    reject: (error: StatusError) => void,
+  ): ClientRequest | undefined {
+    const address = this.resolve(service);
+    if ('reason' in address) {
+      reject(unavailable(address.message));
+      return undefined;
+    }
+    const { service: target, caBundle, insecureSkipTLSVerify } = service.spec ?? {};
     const outgoing = httpsRequest(
       {
         host: address.host,
@@ -138,11 +192,11 @@ export class AggregationProxy {
         unavailable(`error trying to reach service: https://${host}:${address.port}${path}: ${errorMessage(error)}`),
       );
     });
-    outgoing.end(body);
-    return promise;
+    return outgoing;
   }
 
   close(): void {
+    for (const cut of this.#tunnels) cut();
     this.#agent.destroy();
   }
 }

@@ -10,7 +10,6 @@ import { promisify } from 'node:util';
 import { deflateRaw, gunzip, gzip, inflateRaw } from 'node:zlib';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { breakOff, type HttpRequest, hostOf, socketOf, streamOf } from '../../lib/http-message.ts';
-import { readBeginning } from '../../lib/read-body.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import { badRequest, methodNotAllowed, pathNotFound, StatusError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -19,14 +18,12 @@ import type { ObjectLookup } from '../kinds/resource.ts';
 import { backendPath, isOtherNodePort, type Location, nodeLocation, podLocation, serviceLocation } from './location.ts';
 import { passedOn, requestPassedOn } from './proxy.ts';
 import { type Rewriting, rewriteHtml, rewriteUrl } from './rewrite.ts';
-import { join } from './tunnel.ts';
 import type { RequestProxy } from './types.ts';
+import { joinUpgraded, refuseUpgrade } from './upgraded.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A page that is larger keeps its references as they are. bytes. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024;
-/** How much of the refusal of an upgrade is passed on. bytes. */
-const MAX_REFUSAL_BYTES = 64 * 1024;
 const METHODS = new Set(['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE']);
 /** A backend's word on who may read it in a browser is not this server's. */
 const CORS = [
@@ -233,19 +230,11 @@ export class BackendProxy implements RequestProxy {
     };
     const { response, upgraded } = await this.#send(target, method, headers, {});
     if (upgraded === undefined || !(upgraded.socket instanceof Socket)) {
-      await refuse(response, client);
+      await refuseUpgrade(response, client);
       return;
     }
-    const backend = upgraded.socket;
-    if (client.destroyed) {
-      backend.destroy();
-      return;
-    }
-    client.write(headOf(response));
-    if (upgraded.head.length > 0) client.write(upgraded.head);
-    if (head.length > 0) backend.write(head);
-    const cut = join(client, backend, () => this.#tunnels.delete(cut), true);
-    this.#tunnels.add(cut);
+    const backend = { response, socket: upgraded.socket, head: upgraded.head };
+    joinUpgraded(backend, client, head, this.#tunnels);
   }
 
   close(): void {
@@ -287,24 +276,4 @@ async function answer(
   response.flushHeaders();
   for (const chunk of chunks) response.write(chunk);
   upstream.pipe(response);
-}
-
-/** A response's head as it came. Pure. */
-function headOf({ statusCode = 502, statusMessage = '', rawHeaders }: IncomingMessage): string {
-  const lines = [`HTTP/1.1 ${statusCode} ${statusMessage}`];
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) lines.push(`${rawHeaders[i]}: ${rawHeaders[i + 1]}`);
-  return `${lines.join('\r\n')}\r\n\r\n`;
-}
-
-/** An upgrade that the backend refuses: its own refusal to the client. Throws 500 for an answer that is none. */
-async function refuse(upstream: IncomingMessage, client: Duplex): Promise<void> {
-  const { statusCode = 502, statusMessage = '', headers } = upstream;
-  if (statusCode < 400) {
-    upstream.destroy();
-    throw new StatusError(500, '', `invalid upgrade response: status code ${statusCode}`);
-  }
-  const body = await readBeginning(upstream, MAX_REFUSAL_BYTES);
-  const lines = [`HTTP/1.1 ${statusCode} ${statusMessage}`, `Content-Length: ${body.length}`, 'Connection: close'];
-  if (headers['content-type'] !== undefined) lines.push(`Content-Type: ${headers['content-type']}`);
-  client.end(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), body]));
 }
