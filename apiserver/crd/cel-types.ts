@@ -213,6 +213,7 @@ export class CelTypes {
     this.#environment.registerType(name, { ctor: Struct, fields: declared });
     this.#environment.registerOperator(`${name} == ${name}`, celEqual);
     this.#environment.registerOperator(`${name} == null`, celEqual);
+    const readsReserved = this.#readReserved;
     const convert = (value: unknown): unknown => {
       if (!isObject(value)) return value;
       const struct: object = new Struct();
@@ -221,7 +222,10 @@ export class CelTypes {
         const one = getOwn(value, field);
         // A null is as good as absent.
         if (one !== undefined && one !== null) {
-          Object.defineProperty(struct, escaped, { value: type.convert(one), enumerable: true });
+          const converted = type.convert(one);
+          Object.defineProperty(struct, escaped, { value: converted, enumerable: true });
+          // The same value, not another field.
+          if (readsReserved && RESERVED.has(field)) Object.defineProperty(struct, field, { value: converted });
         }
       }
       return struct;

@@ -34,7 +34,7 @@ interface CompiledRule {
   readonly isTransition: boolean;
 }
 
-interface RuleNode {
+export interface RuleNode {
   readonly schema: JsonSchema;
   readonly type: CelType | undefined;
   readonly rules: readonly CompiledRule[];
@@ -47,8 +47,10 @@ interface RuleNode {
 export interface RuleError {
   /** Of the schema: "properties[spec].x-kubernetes-validations[0].rule", from its root. */
   readonly field: string;
-  readonly value: string;
+  readonly value: unknown;
   readonly detail: string;
+  /** The path of a schema that the detail ends with, from the root. */
+  readonly within?: string;
 }
 
 /** What an expression may cost at most. */
@@ -72,7 +74,7 @@ class Compiler {
 
   constructor() {
     this.#environment = celEnvironment({});
-    this.#types = new CelTypes(this.#environment);
+    this.#types = new CelTypes(this.#environment, { readReserved: true });
   }
 
   /** Undefined where neither the schema nor anything below has rules. Types are all registered before the first clone. */
@@ -80,22 +82,25 @@ class Compiler {
     schema: JsonSchema,
     root: boolean,
     field: string,
-    correlatable: boolean,
+    uncorrelated: string | undefined,
     times: number | undefined,
   ): (() => Compilation<RuleNode>) | undefined {
     const rules = schema['x-kubernetes-validations'] ?? [];
-    const below = correlatable && (schema['x-kubernetes-list-type'] === 'map' || schema.type !== 'array');
+    // Of parts that are replaced as a whole, the outermost one.
+    const inItems = uncorrelated ?? (schema['x-kubernetes-list-type'] === 'map' ? undefined : field);
     const fields = new Map<string, () => Compilation<RuleNode>>();
     const inner = timesBelow(schema, times);
     for (const [name, child] of properties(schema)) {
-      const node = this.prepare(child, false, `${field}.properties[${name}]`, below, inner);
+      const node = this.prepare(child, false, `${field}.properties[${name}]`, uncorrelated, inner);
       if (node !== undefined) fields.set(name, node);
     }
     const valuesOf = valueSchema(schema);
     const values =
-      valuesOf === undefined ? undefined : this.prepare(valuesOf, false, `${field}.additionalProperties`, below, inner);
+      valuesOf === undefined
+        ? undefined
+        : this.prepare(valuesOf, false, `${field}.additionalProperties`, uncorrelated, inner);
     const items =
-      schema.items === undefined ? undefined : this.prepare(schema.items, false, `${field}.items`, below, inner);
+      schema.items === undefined ? undefined : this.prepare(schema.items, false, `${field}.items`, inItems, inner);
     if (rules.length === 0 && fields.size === 0 && values === undefined && items === undefined) return undefined;
     const type = rules.length === 0 ? undefined : this.#types.typeOf(schema, root);
     const compiler = this;
@@ -106,7 +111,7 @@ class Compiler {
       return {
         schema,
         type,
-        rules: type === undefined ? [] : yield* compiler.#compileAll(rules, { type, ...place }, field, correlatable),
+        rules: type === undefined ? [] : yield* compiler.#compileAll(rules, { type, ...place }, field, uncorrelated),
         fields: nodes,
         values: values === undefined ? undefined : yield* values(),
         items: items === undefined ? undefined : yield* items(),
@@ -118,11 +123,11 @@ class Compiler {
     rules: readonly ValidationRule[],
     place: RulePlace,
     field: string,
-    correlatable: boolean,
+    uncorrelated: string | undefined,
   ): Compilation<CompiledRule[]> {
     const all: CompiledRule[] = [];
     for (const [index, rule] of rules.entries()) {
-      const compiled = this.#compile(rule, place, `${field}.x-kubernetes-validations[${index}]`, correlatable);
+      const compiled = this.#compile(rule, place, `${field}.x-kubernetes-validations[${index}]`, uncorrelated);
       if (compiled !== undefined) all.push(compiled);
       yield OWN_COST + (rule.rule?.length ?? 0) + (rule.messageExpression?.length ?? 0);
     }
@@ -137,7 +142,12 @@ class Compiler {
     this.costs.push({ field: `${field}.${kind}`, kind, own, total: kind === 'rule' ? own * often : own });
   }
 
-  #compile(rule: ValidationRule, place: RulePlace, field: string, correlatable: boolean): CompiledRule | undefined {
+  #compile(
+    rule: ValidationRule,
+    place: RulePlace,
+    field: string,
+    uncorrelated: string | undefined,
+  ): CompiledRule | undefined {
     const { type } = place;
     const { rule: text = '', messageExpression, optionalOldSelf } = rule;
     const old = optionalOldSelf === true ? `optional<${type.name}>` : type.name;
@@ -151,9 +161,12 @@ class Compiler {
     this.#cost(program, place, 'rule', field);
     this.#cost(message, place, 'messageExpression', field);
     const isTransition = OLD_SELF.test(text);
-    if (isTransition && !correlatable) {
-      const detail = 'oldSelf cannot be used on the uncorrelatable portion of the schema';
-      this.errors.push({ field: `${field}.rule`, value: text, detail });
+    if (isTransition && uncorrelated !== undefined) {
+      const detail = 'oldSelf cannot be used on the uncorrelatable portion of the schema within';
+      this.errors.push({ field: `${field}.rule`, value: text, detail, within: uncorrelated });
+    } else if (!isTransition && optionalOldSelf !== undefined) {
+      const detail = 'may not be set if oldSelf is not used in rule';
+      this.errors.push({ field: `${field}.optionalOldSelf`, value: optionalOldSelf, detail });
     }
     return program === undefined ? undefined : { rule, program, message, isTransition };
   }
@@ -210,7 +223,7 @@ export interface CompiledRules {
 
 function* compilation(schema: JsonSchema): Compilation<CompiledRules> {
   const compiler = new Compiler();
-  const root = compiler.prepare(schema, true, '', true, 1);
+  const root = compiler.prepare(schema, true, '', undefined, 1);
   return { root: root === undefined ? undefined : yield* root(), errors: compiler.errors, costs: compiler.costs };
 }
 

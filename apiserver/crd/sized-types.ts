@@ -98,6 +98,7 @@ function object(schema: JsonSchema, embedded: boolean): Declared | undefined {
     if (declared === undefined) continue;
     const escaped = escapeField(name);
     if (escaped !== undefined) setOwn(fields, escaped, declared.type);
+    if (escaped === `__${name}__`) setOwn(fields, name, declared.type);
     if (schema.required?.includes(name) && child.default === undefined) {
       minBytes += Buffer.byteLength(name) + declared.minBytes + 4;
     }

@@ -96,6 +96,11 @@ export function valueSchema(schema: JsonSchema): JsonSchema | undefined {
   return isSchema(schema.additionalProperties) ? schema.additionalProperties : undefined;
 }
 
+/** The schema of a list's items; undefined where there is none, and for a list of schemas, which no definition may have. */
+export function itemSchema({ items }: JsonSchema): JsonSchema | undefined {
+  return isSchema(items) ? items : undefined;
+}
+
 /** Name and value of each entry, own ones only. */
 export function properties(schema: JsonSchema): [string, JsonSchema][] {
   return Object.entries(schema.properties ?? {});

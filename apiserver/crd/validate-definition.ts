@@ -4,42 +4,33 @@
 
 import { sameJson } from '../../lib/same-json.ts';
 import { addErrors, forbidden, IMMUTABLE, invalid, notSupported, required } from '../kinds/field-errors.ts';
-import { dns1035Label, dns1123Label, dns1123Subdomain } from '../kinds/names.ts';
+import { dns1035Label, dns1123Subdomain } from '../kinds/names.ts';
 import type { FieldError } from '../kinds/resource.ts';
+import { validateService, validateUrl } from '../kinds/webhook-clients.ts';
 import { evaluateJsonPath, JsonPathError, parseJsonPath, plainFields } from './json-path.ts';
-import {
-  type Definition,
-  type DefinitionSpec,
-  type DefinitionVersion,
-  isTrue,
-  type JsonSchema,
-  type Names,
-  properties,
-} from './types.ts';
+import { validateSelectable } from './openapi-rules.ts';
+import { hasDefaults } from './prune.ts';
+import { type Definition, type DefinitionSpec, type DefinitionVersion, isTrue, type Names } from './types.ts';
 import { validateSchema } from './validate-schema.ts';
 
 const APPROVED = 'api-approved.kubernetes.io';
 
-/** Throws Pending where its rules have to be compiled first. `old` is what it replaces. */
-export function validateDefinition(definition: Definition, old?: Definition): FieldError[] {
+/** Throws Pending where its rules have to be compiled first. */
+export function validateDefinition(definition: Definition): FieldError[] {
   const { spec = {}, metadata } = definition;
   const errors: FieldError[] = [];
   const name = `${spec.names?.plural ?? ''}.${spec.group ?? ''}`;
   if (metadata.name !== name)
     errors.push(invalid('metadata.name', metadata.name, 'must be spec.names.plural+"."+spec.group'));
-  addErrors(errors, validateSpec(spec, old?.spec?.versions ?? []));
-  const group = spec.group ?? '';
-  if (/(^|\.)(k8s|kubernetes)\.io$/.test(group) && metadata.annotations?.[APPROVED] === undefined) {
-    const why = `protected groups must have approval annotation "${APPROVED}", see https://github.com/kubernetes/enhancements/pull/1111`;
-    errors.push(required(`metadata.annotations[${APPROVED}]`, why));
-  }
+  addErrors(errors, validateSpec(spec, []), validateStored(definition), validateApproval(definition));
+  if (spec.preserveUnknownFields === true) errors.push(preserves());
   return errors;
 }
 
 export function validateDefinitionUpdate(definition: Definition, old: Definition): FieldError[] {
   const { spec = {} } = definition;
   const before = old.spec ?? {};
-  const errors = sameJson(spec, before) ? [] : validateDefinition(definition, old);
+  const errors = sameJson(spec, before) ? [] : validateSpec(spec, before.versions ?? []);
   const fixed = (field: string, now: unknown, was: unknown): void => {
     if (now !== was) errors.push(invalid(field, now, IMMUTABLE));
   };
@@ -49,13 +40,55 @@ export function validateDefinitionUpdate(definition: Definition, old: Definition
   }
   fixed('spec.group', spec.group, before.group);
   fixed('spec.names.plural', spec.names?.plural, before.names?.plural);
-  const names = new Set((spec.versions ?? []).map((version) => version.name));
-  for (const [index, stored] of (definition.status?.storedVersions ?? []).entries()) {
-    if (names.has(stored)) continue;
-    const why = `missing from spec.versions; ${stored} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${stored} and removes ${stored} from status.storedVersions`;
-    errors.push(invalid(`status.storedVersions[${index}]`, stored, why));
+  addErrors(errors, validateStored(definition));
+  // One that was accepted without approval goes on as it is.
+  if (approval(definition).state !== approval(old).state) addErrors(errors, validateApproval(definition));
+  if (spec.preserveUnknownFields === true && before.preserveUnknownFields !== true) errors.push(preserves());
+  return errors;
+}
+
+function preserves(): FieldError {
+  const why = 'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
+  return invalid('spec.preserveUnknownFields', true, why);
+}
+
+/** The versions that objects may be stored in. */
+function validateStored({ spec, status }: Definition): FieldError[] {
+  const field = 'status.storedVersions';
+  const stored = status?.storedVersions ?? [];
+  if (stored.length === 0) return [invalid(field, null, 'must have at least one stored version')];
+  const errors: FieldError[] = [];
+  const left = new Set(stored);
+  for (const { name = '', storage } of spec?.versions ?? []) {
+    if (!left.delete(name) && storage === true) {
+      errors.push(invalid(field, stored, `must have the storage version ${name}`));
+    }
+  }
+  for (const [index, name] of stored.entries()) {
+    if (!left.has(name)) continue;
+    const why = `missing from spec.versions; ${name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${name} and removes ${name} from status.storedVersions`;
+    errors.push(invalid(`${field}[${index}]`, name, why));
   }
   return errors;
+}
+
+/** Of Kubernetes' own groups: where they were reviewed, or that they were not. */
+function approval({ metadata }: Definition): { readonly state: string; readonly text: string } {
+  const text = metadata.annotations?.[APPROVED] ?? '';
+  if (text === '') return { state: 'missing', text };
+  if (text.startsWith('unapproved')) return { state: 'bypassed', text };
+  return { state: /^[a-z][a-z0-9+.-]*:\/\/[^/?#]/i.test(text) ? 'approved' : 'invalid', text };
+}
+
+function validateApproval(definition: Definition): FieldError[] {
+  if (!/(^|\.)(k8s|kubernetes)\.io$/.test(definition.spec?.group ?? '')) return [];
+  const { state, text } = approval(definition);
+  const field = `metadata.annotations[${APPROVED}]`;
+  const needed = `protected groups must have approval annotation "${APPROVED}"`;
+  const see = 'see https://github.com/kubernetes/enhancements/pull/1111';
+  if (state === 'missing') return [required(field, `${needed}, ${see}`)];
+  if (state !== 'invalid') return [];
+  return [invalid(field, text, `${needed} with either a URL or a reason starting with "unapproved", ${see}`)];
 }
 
 function joined(field: string, value: string | undefined, rule: (text: string) => string[]): FieldError[] {
@@ -63,85 +96,118 @@ function joined(field: string, value: string | undefined, rule: (text: string) =
   return messages.length === 0 ? [] : [invalid(field, value ?? '', messages.join(','))];
 }
 
+/** Parts of versions that stand at spec.<common> where all versions have the same. */
+const PARTS = ['schema', 'subresources', 'additionalPrinterColumns', 'selectableFields'] as const;
+type Part = (typeof PARTS)[number];
+
 function validateSpec(spec: DefinitionSpec, before: readonly DefinitionVersion[]): FieldError[] {
   const errors: FieldError[] = [];
   const { group = '', scope = '', names = {}, versions = [] } = spec;
+  const groupErrors = joined('spec.group', group, dns1123Subdomain);
   if (group === '') errors.push(required('spec.group'));
-  else {
-    addErrors(errors, joined('spec.group', group, dns1123Subdomain));
-    if (!group.includes('.')) errors.push(invalid('spec.group', group, 'should be a domain with at least one dot'));
-  }
+  else if (groupErrors.length > 0) addErrors(errors, groupErrors);
+  else if (!group.includes('.')) errors.push(invalid('spec.group', group, 'should be a domain with at least one dot'));
   if (scope === '') errors.push(required('spec.scope'));
   else if (scope !== 'Cluster' && scope !== 'Namespaced') {
     errors.push(notSupported('spec.scope', scope, ['Cluster', 'Namespaced']));
   }
-  if (spec.preserveUnknownFields === true) {
-    const why =
-      'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
-    errors.push(invalid('spec.preserveUnknownFields', true, why));
+  for (const [index, { schema }] of versions.entries()) {
+    if (schema?.openAPIV3Schema === undefined) errors.push(required(`spec.versions[${index}].schema.openAPIV3Schema`));
   }
-  addErrors(errors, validateVersions(versions), validateNames(names), validateConversion(spec));
+  if (spec.preserveUnknownFields === true && versions.some(({ schema }) => hasDefaults(schema?.openAPIV3Schema))) {
+    errors.push(invalid('spec.preserveUnknownFields', true, 'must be false in order to use defaults in the schema'));
+  }
+  const [first] = versions;
+  const isCommon = (part: Part): boolean => versions.every((version) => sameJson(version[part], first?.[part]));
+  const common = new Set(PARTS.filter(isCommon));
+  const own = PARTS.filter((part) => !common.has(part));
+  addErrors(errors, validateVersions(spec.versions, own, before));
+  // Upstream's internal form has the first version once more.
+  if (first !== undefined)
+    addErrors(errors, (first.name ?? '') === '' ? [] : joined('spec.version', first.name, dns1035Label));
   for (const field of ['plural', 'singular', 'kind', 'listKind'] as const) {
     if ((names[field] ?? '') === '') errors.push(required(`spec.names.${field}`));
   }
-  addErrors(
-    errors,
-    perVersion(
-      versions,
-      'validation',
-      'schema',
-      (one) => one.schema,
-      (version, field) => validateVersionSchema(version, field, before),
-    ),
-    perVersion(versions, 'subresources', 'subresources', (one) => one.subresources, validateSubresources),
-    perVersion(
-      versions,
-      'additionalPrinterColumns',
-      'additionalPrinterColumns',
-      (one) => one.additionalPrinterColumns,
-      validateColumns,
-    ),
-    perVersion(versions, 'selectableFields', 'selectableFields', (one) => one.selectableFields, validateSelectable),
-  );
+  addErrors(errors, validateNames(names));
+  if (first !== undefined) {
+    const hasStatus = versions.some(({ subresources }) => subresources?.status !== undefined);
+    for (const part of PARTS) {
+      const field = part === 'schema' ? 'spec.validation' : `spec.${part}`;
+      if (common.has(part)) addErrors(errors, validatePart(part, first, field, { before, hasStatus }));
+    }
+  }
+  const { strategy = 'None' } = spec.conversion ?? {};
+  if (strategy !== 'None' && spec.preserveUnknownFields === true) {
+    errors.push(invalid('spec.conversion.strategy', strategy, 'must be None if spec.preserveUnknownFields is true'));
+  }
+  addErrors(errors, validateConversion(spec));
   return errors;
 }
 
-/** Once at spec.<common> where all versions have the same, else for each version at its own place. */
-function perVersion(
-  versions: readonly DefinitionVersion[],
-  common: string,
-  own: string,
-  part: (version: DefinitionVersion) => unknown,
-  validate: (version: DefinitionVersion, field: string) => FieldError[],
+function validateVersions(
+  given: readonly DefinitionVersion[] | undefined,
+  own: readonly Part[],
+  before: readonly DefinitionVersion[],
 ): FieldError[] {
-  const [first] = versions;
-  if (first === undefined) return [];
-  if (versions.every((version) => sameJson(part(version), part(first)))) return validate(first, `spec.${common}`);
-  return versions.flatMap((version, index) => validate(version, `spec.versions[${index}].${own}`));
-}
-
-function validateVersions(versions: readonly DefinitionVersion[]): FieldError[] {
   const errors: FieldError[] = [];
+  const versions = given ?? [];
   const names = versions.map((version) => version.name ?? '');
   for (const [index, version] of versions.entries()) {
     const field = `spec.versions[${index}]`;
-    addErrors(errors, joined(`${field}.name`, version.name, dns1035Label));
-    const warning = version.deprecationWarning;
-    if (warning === undefined) continue;
-    if (version.deprecated !== true) {
-      errors.push(invalid(`${field}.deprecationWarning`, warning, 'can only be set for deprecated versions'));
-    }
-    if (Buffer.byteLength(warning) > 256) {
-      errors.push(invalid(`${field}.deprecationWarning`, warning, 'must be <= 256 UTF-8 bytes in length'));
-    }
+    const hasStatus = version.subresources?.status !== undefined;
+    addErrors(errors, joined(`${field}.name`, version.name, dns1035Label), validateWarning(version, field));
+    for (const part of own) addErrors(errors, validatePart(part, version, `${field}.${part}`, { before, hasStatus }));
   }
   if (new Set(names).size < names.length) {
     errors.push(invalid('spec.versions', names, 'must contain unique version names'));
   }
   if (versions.filter((version) => version.storage === true).length !== 1) {
-    errors.push(invalid('spec.versions', names, 'must have exactly one version marked as storage version'));
+    const shown = given === undefined ? null : names;
+    errors.push(invalid('spec.versions', shown, 'must have exactly one version marked as storage version'));
   }
   return errors;
+}
+
+function validateWarning({ deprecated, deprecationWarning: warning }: DefinitionVersion, field: string): FieldError[] {
+  if (warning === undefined) return [];
+  const problems: string[] = [];
+  if (deprecated !== true) problems.push('can only be set for deprecated versions');
+  else {
+    if (Buffer.byteLength(warning) > 256) problems.push('must be <= 256 characters long');
+    if (warning === '') problems.push('must not be an empty string');
+    const odd = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(warning);
+    if (odd !== null) {
+      const at = Buffer.byteLength(warning.slice(0, odd.index));
+      const what = 'must only contain printable UTF-8 characters; non-printable character found at index';
+      problems.push(`${what} ${at}`);
+    }
+  }
+  return problems.map((why) => invalid(`${field}.deprecationWarning`, warning, why));
+}
+
+/** One part of a version, or of all of them. */
+function validatePart(
+  part: Part,
+  version: DefinitionVersion,
+  field: string,
+  { before, hasStatus }: { readonly before: readonly DefinitionVersion[]; readonly hasStatus: boolean },
+): FieldError[] {
+  const schema = version.schema?.openAPIV3Schema;
+  if (part === 'subresources') return validateSubresources(version, field);
+  if (part === 'additionalPrinterColumns') return validateColumns(version, field);
+  if (part === 'selectableFields') {
+    const { selectableFields = [] } = version;
+    if (selectableFields.length === 0) return [];
+    if (schema !== undefined) return validateSelectable(selectableFields, schema, field);
+    const why =
+      field === 'spec.selectableFields'
+        ? 'may only be set when validations.schema is included'
+        : 'may only be set when `version.schema.openAPIV3Schema` is not included';
+    return [invalid(field, '', why)];
+  }
+  if (schema === undefined) return [];
+  const isUnchanged = before.some(({ name, schema: was }) => name === version.name && sameJson(was, version.schema));
+  return validateSchema(schema, `${field}.openAPIV3Schema`, { isUnchanged, hasStatus });
 }
 
 export function validateNames(names: Names, path = 'spec.names'): FieldError[] {
@@ -172,83 +238,61 @@ export function validateNames(names: Names, path = 'spec.names'): FieldError[] {
 }
 
 function validateConversion({ conversion }: DefinitionSpec): FieldError[] {
+  if (conversion === undefined) return [];
+  const { strategy = '', webhook } = conversion;
+  const { clientConfig, conversionReviewVersions = [] } = webhook ?? {};
   const errors: FieldError[] = [];
-  const strategy = conversion?.strategy ?? 'None';
   const field = 'spec.conversion';
-  if (strategy === '') return [required(`${field}.strategy`)];
-  if (strategy === 'None') {
-    if (conversion?.webhook === undefined) return [];
-    return [forbidden(`${field}.webhook`, 'should not be set when strategy is not set to Webhook')];
-  }
-  if (strategy !== 'Webhook') return [notSupported(`${field}.strategy`, strategy, ['None', 'Webhook'])];
-  const { clientConfig, conversionReviewVersions = [] } = conversion?.webhook ?? {};
   const at = `${field}.webhookClientConfig`;
+  if (strategy === '') errors.push(required(`${field}.strategy`));
+  else if (strategy !== 'None' && strategy !== 'Webhook') {
+    errors.push(notSupported(`${field}.strategy`, strategy, ['None', 'Webhook']));
+  }
+  if (strategy !== 'Webhook') {
+    const why = 'should not be set when strategy is not set to Webhook';
+    if (clientConfig !== undefined) errors.push(forbidden(at, why));
+    if (conversionReviewVersions.length > 0) errors.push(forbidden(`${field}.conversionReviewVersions`, why));
+    return errors;
+  }
   if (clientConfig === undefined) errors.push(required(at, 'required when strategy is set to Webhook'));
   else if ((clientConfig.url === undefined) === (clientConfig.service === undefined)) {
     errors.push(required(at, 'exactly one of url or service is required'));
-  } else if (clientConfig.url !== undefined && !/^https:\/\/[^/]/.test(clientConfig.url)) {
-    errors.push(invalid(`${at}.url`, clientConfig.url, "'https' is the only allowed URL scheme"));
-  } else if (clientConfig.service !== undefined) {
-    for (const name of ['name', 'namespace'] as const) {
-      const value = clientConfig.service[name] ?? '';
-      if (value === '') errors.push(required(`${at}.service.${name}`, `service ${name} is required`));
-      else addErrors(errors, joined(`${at}.service.${name}`, value, dns1123Label));
-    }
-  }
-  const versions = `${field}.conversionReviewVersions`;
-  if (conversionReviewVersions.length === 0) errors.push(required(versions));
-  else if (!conversionReviewVersions.includes('v1')) {
-    errors.push(invalid(versions, conversionReviewVersions, 'must include at least one of v1, v1beta1'));
-  }
+  } else if (clientConfig.url !== undefined) addErrors(errors, validateUrl(`${at}.url`, clientConfig.url));
+  else if (clientConfig.service !== undefined)
+    addErrors(errors, validateService(`${at}.service`, clientConfig.service));
+  addErrors(errors, validateReviewVersions(conversionReviewVersions, `${field}.conversionReviewVersions`));
   return errors;
 }
 
-/** Allowed at the root beside a status subresource. */
-const ROOT_FIELDS = [
-  'description',
-  'properties',
-  'required',
-  'title',
-  'type',
-  'x-kubernetes-preserve-unknown-fields',
-  'x-kubernetes-validations',
-];
-
-function validateVersionSchema(
-  version: DefinitionVersion,
-  field: string,
-  before: readonly DefinitionVersion[],
-): FieldError[] {
-  const schema = version.schema?.openAPIV3Schema;
-  if (schema === undefined) return [required(`${field}.openAPIV3Schema`, 'schemas are required')];
+function validateReviewVersions(versions: readonly string[], field: string): FieldError[] {
+  if (versions.length === 0) return [required(field)];
   const errors: FieldError[] = [];
-  if (version.subresources?.status !== undefined) {
-    const other = Object.keys(schema).find((name) => !ROOT_FIELDS.includes(name));
-    if (other !== undefined) {
-      const allowed = ROOT_FIELDS.join(' ');
-      const why = `only [${allowed}] fields are allowed at the root of the schema if the status subresource is enabled`;
-      errors.push(invalid(`${field}.openAPIV3Schema`, other, why));
-    }
+  const seen = new Set<string>();
+  for (const [index, version] of versions.entries()) {
+    const at = `${field}[${index}]`;
+    if (seen.has(version)) errors.push(invalid(at, version, 'duplicate version'));
+    else for (const why of dns1035Label(version)) errors.push(invalid(at, version, why));
+    seen.add(version);
   }
-  const isUnchanged = before.some(({ name, schema: was }) => name === version.name && sameJson(was, version.schema));
-  addErrors(errors, validateSchema(schema, `${field}.openAPIV3Schema`, isUnchanged));
+  if (!seen.has('v1') && !seen.has('v1beta1')) {
+    errors.push(invalid(field, versions, 'must include at least one of v1, v1beta1'));
+  }
   return errors;
 }
 
-/** A path of plain fields below one of `roots`. */
-function pathBelow(field: string, path: string | undefined, roots: readonly string[]): FieldError[] {
-  if (path === undefined || path === '') return [required(field)];
-  if (plain(path)?.[0] !== undefined && roots.includes(plain(path)?.[0] ?? '') && path.startsWith('.')) return [];
-  const where = roots.map((root) => `.${root}`).join(' or ');
-  const either = roots.length > 1 ? 'either ' : '';
-  return [invalid(field, path, `should be a json path under ${either}${where}`)];
+/** A path of the scale subresource, below one of `roots`. */
+function pathBelow(field: string, path: string, roots: readonly string[], where: string): FieldError[] {
+  if (!path.startsWith('.')) return [invalid(field, path, 'must be a simple json path starting with .')];
+  if (roots.some((root) => path.startsWith(`.${root}.`)) && isPlain(path)) return [];
+  return [invalid(field, path, `should be a json path under ${where}`)];
 }
 
-function plain(path: string): string[] | undefined {
+/** Of fields alone: nothing else is read or written here. */
+function isPlain(path: string): boolean {
   try {
-    return plainFields(parseJsonPath(path));
+    return plainFields(parseJsonPath(path)) !== undefined;
   } catch (error) {
-    if (error instanceof JsonPathError) return undefined;
+    if (error instanceof JsonPathError) return false;
     throw error;
   }
 }
@@ -256,11 +300,18 @@ function plain(path: string): string[] | undefined {
 function validateSubresources({ subresources }: DefinitionVersion, field: string): FieldError[] {
   const scale = subresources?.scale;
   if (scale === undefined) return [];
-  const selector = scale.labelSelectorPath ?? '';
+  const { specReplicasPath: spec = '', statusReplicasPath: status = '', labelSelectorPath: selector = '' } = scale;
+  const at = `${field}.scale`;
   return [
-    ...pathBelow(`${field}.scale.specReplicasPath`, scale.specReplicasPath, ['spec']),
-    ...pathBelow(`${field}.scale.statusReplicasPath`, scale.statusReplicasPath, ['status']),
-    ...(selector === '' ? [] : pathBelow(`${field}.scale.labelSelectorPath`, selector, ['status', 'spec'])),
+    ...(spec === ''
+      ? [required(`${at}.specReplicasPath`)]
+      : pathBelow(`${at}.specReplicasPath`, spec, ['spec'], '.spec')),
+    ...(status === ''
+      ? [required(`${at}.statusReplicasPath`)]
+      : pathBelow(`${at}.statusReplicasPath`, status, ['status'], '.status')),
+    ...(selector === ''
+      ? []
+      : pathBelow(`${at}.labelSelectorPath`, selector, ['spec', 'status'], 'either .spec or .status')),
   ];
 }
 
@@ -279,14 +330,14 @@ function validateColumns({ additionalPrinterColumns = [] }: DefinitionVersion, p
     if (format !== '' && !COLUMN_FORMATS.includes(format)) {
       errors.push(invalid(`${field}.format`, format, `must be one of ${COLUMN_FORMATS.join(',')}`));
     }
-    addErrors(errors, validateJsonPath(`${field}.jsonPath`, jsonPath));
+    addErrors(errors, validateJsonPath(`${field}.JSONPath`, jsonPath));
     return errors;
   });
 }
 
 function validateJsonPath(field: string, path: string): FieldError[] {
   if (path === '') return [required(field)];
-  if (!path.startsWith('.')) return [invalid(field, path, 'is an invalid path: does not start with .')];
+  if (!path.startsWith('.')) return [invalid(field, path, 'must be a simple json path starting with .')];
   try {
     evaluateJsonPath(parseJsonPath(path), {});
     return [];
@@ -294,48 +345,4 @@ function validateJsonPath(field: string, path: string): FieldError[] {
     if (error instanceof JsonPathError) return [invalid(field, path, `is an invalid path: ${error.message}`)];
     throw error;
   }
-}
-
-const MAX_SELECTABLE = 8;
-
-function validateSelectable({ selectableFields = [], schema }: DefinitionVersion, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  if (selectableFields.length > MAX_SELECTABLE) {
-    errors.push({
-      type: 'FieldValueTooMany',
-      field: path,
-      detail: `Too many: ${selectableFields.length}: must have at most ${MAX_SELECTABLE} items`,
-    });
-  }
-  const seen = new Set<string>();
-  for (const [index, { jsonPath = '' }] of selectableFields.entries()) {
-    const field = `${path}[${index}].jsonPath`;
-    const wrong = (why: string): void => void errors.push(invalid(field, jsonPath, why));
-    if (jsonPath === '') {
-      errors.push(required(field));
-      continue;
-    }
-    const names = jsonPath.startsWith('.') ? plain(jsonPath) : undefined;
-    if (names === undefined) wrong('is an invalid path: must be a simple path of fields');
-    else if (names[0] === 'metadata') wrong('must not point to fields in metadata');
-    else {
-      const target = fieldAt(schema?.openAPIV3Schema, names);
-      if (target === undefined) wrong('is an invalid path: does not refer to a valid field');
-      else if (!['boolean', 'integer', 'string'].includes(target.type ?? '')) {
-        wrong(
-          'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.',
-        );
-      }
-    }
-    if (seen.has(jsonPath))
-      errors.push({ type: 'FieldValueDuplicate', field, detail: `Duplicate value: ${JSON.stringify(jsonPath)}` });
-    seen.add(jsonPath);
-  }
-  return errors;
-}
-
-function fieldAt(schema: JsonSchema | undefined, names: readonly string[]): JsonSchema | undefined {
-  let at = schema;
-  for (const name of names) at = at === undefined ? undefined : new Map(properties(at)).get(name);
-  return at;
 }

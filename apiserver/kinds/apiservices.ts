@@ -3,7 +3,7 @@
 
 import { isObject } from '../patch/json-value.ts';
 import { AGE_COLUMN, age, NAME_COLUMN, text } from './columns.ts';
-import { addErrors, forbidden, invalid, required, syntax } from './field-errors.ts';
+import { addErrors, invalid, notSupported, required, syntax } from './field-errors.ts';
 import { defineKind } from './metadata.ts';
 import { dns1035Label, dns1123Subdomain, pathSegment, portNumber } from './names.ts';
 import type { FieldError, KubeObject } from './resource.ts';
@@ -56,19 +56,24 @@ function between(field: string, value: number, low: number, high: number): Field
 
 function validate(object: KubeObject): FieldError[] {
   const { spec = {}, metadata } = apiServiceOf(object);
-  const { group = '', version = '', service, caBundle, insecureSkipTLSVerify } = spec;
+  const { group = '', version = '', service, caBundle = '', insecureSkipTLSVerify } = spec;
   const errors: FieldError[] = [];
-  if (metadata.name !== `${version}.${group}`) {
-    errors.push(invalid('metadata.name', metadata.name, 'must be `spec.version+"."+spec.group`'));
+  const name = `${version}.${group}`;
+  if (metadata.name !== name && pathSegment(metadata.name ?? '').length === 0) {
+    const why = `must be \`spec.version+"."+spec.group\`: ${JSON.stringify(name)}`;
+    errors.push(invalid('metadata.name', metadata.name, why));
   }
-  if (group !== '') addErrors(errors, syntax('spec.group', group, dns1123Subdomain(group)));
   if (group === '' && version !== 'v1')
     errors.push(required('spec.group', 'only v1 may have an empty group and it better be legacy kube'));
+  if (group !== '') addErrors(errors, syntax('spec.group', group, dns1123Subdomain(group)));
   addErrors(errors, syntax('spec.version', version, dns1035Label(version)));
   addErrors(errors, between('spec.groupPriorityMinimum', spec.groupPriorityMinimum ?? 0, 0, 20000));
   addErrors(errors, between('spec.versionPriority', spec.versionPriority ?? 0, 0, 1000));
   if (service === undefined) {
-    if (caBundle !== undefined) errors.push(invalid('spec.caBundle', '', 'local APIServices may not have a caBundle'));
+    if (caBundle !== '') {
+      const bytes = `${Buffer.from(caBundle, 'base64').length} bytes`;
+      errors.push(invalid('spec.caBundle', bytes, 'local APIServices may not have a caBundle'));
+    }
     if (insecureSkipTLSVerify === true) {
       errors.push(invalid('spec.insecureSkipTLSVerify', true, 'local APIServices may not have insecureSkipTLSVerify'));
     }
@@ -76,11 +81,26 @@ function validate(object: KubeObject): FieldError[] {
   }
   if ((service.namespace ?? '') === '') errors.push(required('spec.service.namespace'));
   if ((service.name ?? '') === '') errors.push(required('spec.service.name'));
-  addErrors(errors, syntax('spec.service.port', service.port ?? 443, portNumber(service.port ?? 443)));
-  if (insecureSkipTLSVerify === true && caBundle !== undefined) {
-    errors.push(forbidden('spec.insecureSkipTLSVerify', 'may not be true if caBundle is present'));
+  const port = service.port ?? 443;
+  const problems = portNumber(port);
+  if (problems.length > 0) {
+    errors.push(invalid('spec.service.port', port, `port is not valid: ${problems.join(', ')}`));
+  }
+  if (insecureSkipTLSVerify === true && caBundle !== '') {
+    errors.push(invalid('spec.insecureSkipTLSVerify', true, 'may not be true if caBundle is present'));
   }
   return errors;
+}
+
+const CONDITION_STATUSES = ['True', 'False', 'Unknown'];
+
+function validateStatus(object: KubeObject): FieldError[] {
+  const { conditions = [] } = apiServiceOf(object).status ?? {};
+  return conditions.flatMap(({ status = '' }, index) =>
+    CONDITION_STATUSES.includes(status)
+      ? []
+      : [notSupported(`status.conditions[${index}].status`, status, CONDITION_STATUSES)],
+  );
 }
 
 export const apiservices = defineKind({
@@ -101,6 +121,7 @@ export const apiservices = defineKind({
     },
     validateCreate: validate,
     validateUpdate: validate,
+    validateStatusUpdate: validateStatus,
     table: {
       columns: [
         NAME_COLUMN,

@@ -18,6 +18,7 @@ import { dns1035Label, dns1123Subdomain, portNumber, qualifiedName } from './nam
 import type { FieldError, KubeObject, ResourceKind } from './resource.ts';
 import { as, type Loose } from './shapes.ts';
 import { validateLabelSelector } from './shared/selectors.ts';
+import { validatePath, validateUrl } from './webhook-clients.ts';
 
 /** The published type lacks two fields. */
 export type Rule = Loose<RuleWithOperations> & { resources?: string[] | undefined; scope?: string | undefined };
@@ -100,36 +101,6 @@ export function validateRule(field: string, rule: Rule): FieldError[] {
   addErrors(errors, validateResources(`${field}.resources`, resources));
   if (scope !== undefined && !['*', 'Cluster', 'Namespaced'].includes(scope)) {
     errors.push(notSupported(`${field}.scope`, scope, ['*', 'Cluster', 'Namespaced']));
-  }
-  return errors;
-}
-
-function validateUrl(field: string, text: string): FieldError[] {
-  const form = '; desired format: https://host[/path]';
-  if (!URL.canParse(text)) return [required(field, `url must be a valid URL: ${JSON.stringify(text)}${form}`)];
-  const url = new URL(text);
-  const errors: FieldError[] = [];
-  const scheme = url.protocol.slice(0, -1);
-  if (scheme !== 'https') errors.push(invalid(field, scheme, `'https' is the only allowed URL scheme${form}`));
-  if (url.host === '') errors.push(invalid(field, url.host, `host must be specified${form}`));
-  if (url.username !== '' || url.password !== '') {
-    errors.push(invalid(field, url.username, 'user information is not permitted in the URL'));
-  }
-  if (url.hash !== '') errors.push(invalid(field, url.hash.slice(1), 'fragments are not permitted in the URL'));
-  if (url.search !== '') {
-    errors.push(invalid(field, url.search.slice(1), 'query parameters are not permitted in the URL'));
-  }
-  return errors;
-}
-
-function validatePath(field: string, path: string): FieldError[] {
-  if (path === '' || path === '/') return [];
-  if (path === '//') return [invalid(field, path, 'segment[0] may not be empty')];
-  const errors = path.startsWith('/') ? [] : [invalid(field, path, "must start with a '/'")];
-  const steps = path.slice(1).replace(/\/$/, '').split('/');
-  for (const [index, step] of steps.entries()) {
-    if (step === '') errors.push(invalid(field, path, `segment[${index}] may not be empty`));
-    else for (const why of dns1123Subdomain(step)) errors.push(invalid(field, path, `segment[${index}]: ${why}`));
   }
   return errors;
 }

@@ -100,12 +100,22 @@ describe('APIServices', () => {
     [
       'another name',
       { metadata: { name: 'v2.example.com' }, spec },
-      ['metadata.name: Invalid value: "v2.example.com": must be `spec.version+"."+spec.group`'],
+      ['metadata.name: Invalid value: "v2.example.com": must be `spec.version+"."+spec.group`: "v1.example.com"'],
     ],
     [
       'a priority of 0',
       { metadata, spec: { ...spec, versionPriority: 0 } },
       ['spec.versionPriority: Invalid value: 0: must be positive and less than 1000'],
+    ],
+    [
+      'a port that is none',
+      { metadata, spec: { ...spec, service: { ...spec.service, port: 70000 } } },
+      ['spec.service.port: Invalid value: 70000: port is not valid: must be between 1 and 65535, inclusive'],
+    ],
+    [
+      'a bundle for this server',
+      { metadata, spec: { ...spec, service: undefined, caBundle: 'YWJj' } },
+      ['spec.caBundle: Invalid value: "3 bytes": local APIServices may not have a caBundle'],
     ],
     [
       'a service without a name',
@@ -115,7 +125,7 @@ describe('APIServices', () => {
     [
       'a bundle that is not used',
       { metadata, spec: { ...spec, caBundle: 'YQ==', insecureSkipTLSVerify: true } },
-      ['spec.insecureSkipTLSVerify: Forbidden: may not be true if caBundle is present'],
+      ['spec.insecureSkipTLSVerify: Invalid value: true: may not be true if caBundle is present'],
     ],
   ])('%s', (_name, fields, expected) => {
     const made = create(apiservices, fields);

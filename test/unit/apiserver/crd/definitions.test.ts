@@ -47,11 +47,7 @@ describe('a definition', () => {
       'spec.scope: Unsupported value: "Global": supported values: "Cluster", "Namespaced"',
     ],
     ['no storage version', { version: { storage: false } }, 'must have exactly one version marked as storage version'],
-    [
-      'no schema',
-      { version: { schema: undefined } },
-      'spec.validation.openAPIV3Schema: Required value: schemas are required',
-    ],
+    ['no schema', { version: { schema: undefined } }, 'spec.versions[0].schema.openAPIV3Schema: Required value'],
     [
       'kind as list kind',
       { names: { listKind: 'Widget' } },
@@ -60,7 +56,7 @@ describe('a definition', () => {
     [
       'a column without a path',
       { version: { additionalPrinterColumns: [{ name: 'A', type: 'string', jsonPath: 'spec' }] } },
-      'spec.additionalPrinterColumns[0].jsonPath: Invalid value: "spec": is an invalid path: does not start with .',
+      'spec.additionalPrinterColumns[0].JSONPath: Invalid value: "spec": must be a simple json path starting with .',
     ],
     [
       'a scale elsewhere',
