@@ -3,6 +3,7 @@
 
 import { Counter, Gauge, Histogram, Registry as PromRegistry } from 'prom-client';
 import { getOwn } from '../lib/own-property.ts';
+import { CountedHistogram } from './counted-histogram.ts';
 import { processMetrics } from './process-metrics.ts';
 
 /** A request as the labels show it; `resource` only of what is served, as labels must not come from clients. */
@@ -59,6 +60,8 @@ export class Metrics {
   readonly #inFlight: Gauge;
   readonly #longRunning: Gauge;
   readonly #watchEvents: Counter;
+  readonly #watchSizes: CountedHistogram<'group' | 'version' | 'resource'>;
+  readonly #bodies: CountedHistogram<'group' | 'resource' | 'verb'>;
   readonly #etcd: Histogram;
   readonly #slis: Histogram;
   readonly #sizes: Histogram;
@@ -103,6 +106,20 @@ export class Metrics {
       name: 'apiserver_watch_events_total',
       help: 'Events that were sent to watches.',
       labelNames: ['group', 'version', 'resource'],
+      registers,
+    });
+    this.#watchSizes = new CountedHistogram({
+      name: 'apiserver_watch_events_sizes',
+      help: 'Bytes of the events that were sent to watches.',
+      labelNames: ['group', 'version', 'resource'],
+      buckets: Array.from({ length: 8 }, (_, index) => 1024 * 2 ** index),
+      registers,
+    });
+    this.#bodies = new CountedHistogram({
+      name: 'apiserver_request_body_size_bytes',
+      help: 'Bytes of the bodies of requests.',
+      labelNames: ['group', 'resource', 'verb'],
+      buckets: Array.from({ length: 31 }, (_, index) => 50_000 + 100_000 * index),
       registers,
     });
     this.#etcd = new Histogram({
@@ -210,8 +227,18 @@ export class Metrics {
     this.#auditEvents.inc();
   }
 
-  watchEvent(group: string, version: string, resource: string): void {
-    this.#watchEvents.inc({ group, version, resource });
+  /** For the events of a watch: called with the bytes of each. */
+  watchEvents(group: string, version: string, resource: string): (bytes: number) => void {
+    const labels = { group, version, resource };
+    const sizes = this.#watchSizes.place(labels);
+    return (bytes) => {
+      this.#watchEvents.inc(labels);
+      sizes.observe(bytes);
+    };
+  }
+
+  requestBody(group: string, resource: string, verb: string, bytes: number): void {
+    this.#bodies.place({ group, resource, verb }).observe(bytes);
   }
 
   /** `resource`: "<group>/<plural>" where the call is for one. */

@@ -21,6 +21,7 @@ import {
 import type { HealthCheck } from '../lib/health-checks.ts';
 import { breakOff, type HttpRequest } from '../lib/http-message.ts';
 import { admissionOf } from './admission/create.ts';
+import { AdmissionDurations } from './admission/durations.ts';
 import { isUnspecified, reachableAddress } from './advertised.ts';
 import { AggregationProxy } from './aggregation/proxy.ts';
 import { auditIdOf } from './audit/audit.ts';
@@ -45,7 +46,7 @@ import type { AdmittedRequest, Reply } from './http/exchange.ts';
 import { FlowGate } from './http/gate.ts';
 import { Handler } from './http/handler.ts';
 import { DEFAULT_LIMITS, InFlight, type RequestLimits } from './http/in-flight.ts';
-import { type MeasureParts, measure, note } from './http/measure.ts';
+import { type MeasureParts, measure, measureBody, note } from './http/measure.ts';
 import { refuseConnect } from './http/refuse-connect.ts';
 import { ResourceHandler } from './http/resources.ts';
 import { handleUpgrade } from './http/upgrade.ts';
@@ -106,7 +107,11 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const policy = new RbacPolicy();
     const registry = new Registry({
       ...{ store, clock, kinds: rows, checkBody, nodeAudiences, serviceFamilies, continueKey },
-      admission: admissionOf(options.admission ?? {}, { nodeAudiences, log }),
+      admission: admissionOf(options.admission ?? {}, {
+        nodeAudiences,
+        log,
+        durations: new AdmissionDurations(metrics.registers, clock),
+      }),
       authorizer: ({ lookup }) => new ChainAuthorizer(policy, lookup, auth.authorizationMode),
     });
     followPolicy(registry, policy);
@@ -371,11 +376,13 @@ type Request = FastifyRequest<RouteGenericInterface, Server>;
 type Response = FastifyReply<RouteGenericInterface, Server>;
 
 async function serve(parts: AppParts, admitted: AdmittedRequest, request: Request, reply: Response): Promise<void> {
+  const body = request.body instanceof Buffer ? request.body : EMPTY;
+  measureBody(parts, admitted.parsed, body.length);
   const answer = await parts.handler.handle({
     admitted,
     request: request.raw,
     response: reply.raw,
-    body: request.body instanceof Buffer ? request.body : EMPTY,
+    body,
     hijack: () => reply.hijack(),
   });
   if (answer !== undefined) send(parts, answer, request, reply);

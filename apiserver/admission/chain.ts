@@ -2,6 +2,7 @@
 
 import { StatusError } from '../errors.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
+import type { AdmissionDurations, Phase } from './durations.ts';
 import {
   type AdmissionAttributes,
   AdmissionForbidden,
@@ -35,10 +36,13 @@ export class AdmissionChain {
   readonly #lookup: ObjectLookup;
   readonly #selected = new Map<string, Selected>();
 
+  readonly #durations: AdmissionDurations | undefined;
+
   /** `plugins` in the order in which they run. */
-  constructor(plugins: readonly Plugin[], lookup: ObjectLookup) {
+  constructor(plugins: readonly Plugin[], lookup: ObjectLookup, durations?: AdmissionDurations) {
     this.#plugins = plugins;
     this.#lookup = lookup;
+    this.#durations = durations;
   }
 
   get names(): string[] {
@@ -57,24 +61,41 @@ export class AdmissionChain {
   }
 
   /** Returns whether a webhook's change calls for another pass. */
-  *#pass(plugins: readonly Plugin[], attributes: AdmissionAttributes, phase: 'admit' | 'validate'): Steps<boolean> {
+  *#pass(plugins: readonly Plugin[], attributes: AdmissionAttributes, phase: Phase): Steps<boolean> {
+    const began = this.#durations?.now();
     let again = false;
+    let isRejected = true;
     try {
-      for (const plugin of plugins) {
-        if (isRemote(plugin)) {
-          if (attributes.internal) continue;
-          const call = yield* converting(() => plugin.plan(attributes, this.#lookup));
-          if (call === undefined) continue;
-          yield async () => {
-            again = (await call()) || again;
-          };
-        } else if (phase === 'admit') plugin.admit?.(attributes, this.#lookup);
-        else yield* converting(() => plugin.validate?.(attributes, this.#lookup));
-      }
+      for (const plugin of plugins) again = (yield* this.#run(plugin, attributes, phase)) || again;
+      isRejected = false;
     } catch (error) {
       if (!(error instanceof AdmissionForbidden)) throw error;
       const refusal = refusalOf(attributes, error.message);
       throw error.waitFor === undefined ? refusal : new PendingRefusal(refusal, error.waitFor);
+    } finally {
+      if (began !== undefined) this.#durations?.observe('', phase, attributes.operation, isRejected, began);
+    }
+    return again;
+  }
+
+  /** One plugin's part. */
+  *#run(plugin: Plugin, attributes: AdmissionAttributes, phase: Phase): Steps<boolean> {
+    const began = this.#durations?.now();
+    let again = false;
+    let isRejected = true;
+    try {
+      if (isRemote(plugin)) {
+        const call = attributes.internal ? undefined : yield* converting(() => plugin.plan(attributes, this.#lookup));
+        if (call !== undefined) {
+          yield async () => {
+            again = await call();
+          };
+        }
+      } else if (phase === 'admit') plugin.admit?.(attributes, this.#lookup);
+      else yield* converting(() => plugin.validate?.(attributes, this.#lookup));
+      isRejected = false;
+    } finally {
+      if (began !== undefined) this.#durations?.observe(plugin.name, phase, attributes.operation, isRejected, began);
     }
     return again;
   }

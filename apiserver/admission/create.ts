@@ -4,12 +4,14 @@ import { apiVersionOf, type Registry } from '../registry/registry.ts';
 import { CachedLookup } from './cached-lookup.ts';
 import { AdmissionChain } from './chain.ts';
 import { readConfigurations } from './configuration.ts';
+import type { AdmissionDurations } from './durations.ts';
 import { QuotaLedger } from './quota/ledger.ts';
 import { chosenPlugins, createPlugins, type PluginChoice, type PluginParts } from './table.ts';
 import { WebhookClient } from './webhooks/client.ts';
 
 type Parts = Omit<PluginParts, 'quotas' | 'authorizer' | 'webhooks' | 'findKind' | 'configurations'> & {
   readonly log: (line: string) => void;
+  readonly durations?: AdmissionDurations;
 };
 
 /** What a registry makes its admission with. Throws UserError for a choice that cannot be had. */
@@ -30,6 +32,7 @@ export function admissionOf(choice: PluginChoice, parts: Parts): (registry: Regi
           registry.rows.all.find((row) => row.kind === kind && apiVersionOf(row) === apiVersion),
       }),
       new CachedLookup(registry),
+      parts.durations,
     );
   };
 }

@@ -329,7 +329,7 @@ export class Handler {
       timeoutSeconds: integer(request.query, 'timeoutSeconds'),
       clock: registry.clock,
       headers: row.warning === undefined ? {} : { Warning: warningHeader(row.warning) },
-      onEvent: () => this.#parts.metrics.watchEvent(row.group, row.version, row.plural),
+      onEvent: this.#parts.metrics.watchEvents(row.group, row.version, row.plural),
     };
     const end = serveWatch(registry, row, exchange.response, options);
     // From here on it costs no more than its events.

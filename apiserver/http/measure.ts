@@ -4,6 +4,7 @@
 import { type Clock, elapsedMs } from '../../lib/clock.ts';
 import { isHealthPath } from '../../lib/health-checks.ts';
 import type { HttpRequest, HttpResponse } from '../../lib/http-message.ts';
+import { getOwn } from '../../lib/own-property.ts';
 import { StatusError } from '../errors.ts';
 import { type Metrics, type RequestLabels, type ServedRequest, verbLabel } from '../metrics.ts';
 import type { Registry } from '../registry/registry.ts';
@@ -99,4 +100,20 @@ function parsedOf(method: string, url: string): ApiRequest | undefined {
     if (error instanceof StatusError) return undefined;
     throw error;
   }
+}
+
+const BODY_VERBS: Readonly<Record<string, string>> = {
+  create: 'create',
+  update: 'update',
+  patch: 'patch',
+  delete: 'delete',
+  deletecollection: 'delete',
+};
+
+/** Counts the bytes of a request's body, where it is one of an object of this server. */
+export function measureBody({ metrics, registry }: MeasureParts, request: ApiRequest, bytes: number): void {
+  const verb = request.kind === 'resource' ? getOwn(BODY_VERBS, request.verb) : undefined;
+  if (bytes === 0 || verb === undefined || request.kind !== 'resource') return;
+  const { group, resource } = request;
+  if (registry.hasRow(group, resource)) metrics.requestBody(group, resource, verb, bytes);
 }

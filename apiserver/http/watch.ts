@@ -26,7 +26,7 @@ export interface WatchResponseOptions {
   readonly timeoutSeconds: number | undefined;
   readonly clock: Clock;
   /** Called with each event that is sent, bookmarks left out. */
-  readonly onEvent?: () => void;
+  readonly onEvent?: (bytes: number) => void;
   /** More response headers. */
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -136,7 +136,7 @@ class WatchStream implements WatchSink {
       return;
     }
     this.#write(bytes);
-    this.#options.onEvent?.();
+    this.#options.onEvent?.(typeof bytes === 'string' ? Buffer.byteLength(bytes) : bytes.length);
     this.#withHeader = false;
   }
 

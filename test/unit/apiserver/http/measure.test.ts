@@ -117,4 +117,47 @@ describe('what dashboards and alerts read', () => {
       await stand.stop();
     }
   });
+
+  it('admission shows how long each plugin takes, watches and writes how large they are', async () => {
+    const stand = await TestApiServer.start();
+    try {
+      const path = '/api/v1/namespaces/default';
+      const watch = await stand.watch(`${path}/configmaps?watch=true`, stand.admin);
+      await stand.admit('POST', `${path}/configmaps`, { metadata: { name: 'a' }, data: { a: 'x'.repeat(60_000) } });
+      await stand.admit('POST', `${path}/configmaps`, { metadata: { name: 'b' } });
+      await stand.admit('POST', `${path}/serviceaccounts`, { metadata: { name: 'default' } });
+      const pod = { metadata: { name: 'p' }, spec: { containers: [{ name: 'c', image: 'x' }] } };
+      const enforce = { metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } } };
+      await stand.admit('PATCH', '/api/v1/namespaces/default', enforce, {
+        'content-type': 'application/merge-patch+json',
+      });
+      expect((await stand.call({ method: 'POST', path: `${path}/pods`, as: stand.admin, body: pod })).code).toBe(403);
+      const page = async () => (await stand.call({ path: '/metrics', as: stand.admin })).text;
+      const text = await page();
+      const value = (series: string): number => Number(text.split(`\n${series} `)[1]?.split('\n')[0]);
+      const plugin = 'apiserver_admission_controller_admission_duration_seconds';
+      const security = 'name="PodSecurity",type="validate",operation="CREATE"';
+      expect(value(`${plugin}_count{${security},rejected="true"}`)).toBe(1);
+      expect(value(`${plugin}_bucket{le="+Inf",${security},rejected="true"}`)).toBe(1);
+      expect(value(`${plugin}_count{name="ServiceAccount",type="admit",operation="CREATE",rejected="false"}`)).toBe(1);
+      expect(
+        value(
+          'apiserver_admission_step_admission_duration_seconds_count{type="validate",operation="CREATE",rejected="true"}',
+        ),
+      ).toBe(1);
+      const body = 'apiserver_request_body_size_bytes';
+      const created = 'group="",resource="configmaps",verb="create"';
+      expect(value(`${body}_count{${created}}`)).toBe(2);
+      expect(value(`${body}_bucket{le="50000",${created}}`)).toBe(1);
+      expect(value(`${body}_bucket{le="150000",${created}}`)).toBe(2);
+      const events = 'group="",version="v1",resource="configmaps"';
+      expect(value(`apiserver_watch_events_sizes_bucket{le="1024",${events}}`)).toBeGreaterThanOrEqual(1);
+      expect(value(`apiserver_watch_events_sizes_bucket{le="+Inf",${events}}`)).toBe(
+        value(`apiserver_watch_events_total{${events}}`),
+      );
+      watch.close();
+    } finally {
+      await stand.stop();
+    }
+  });
 });
