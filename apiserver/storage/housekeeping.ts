@@ -3,7 +3,7 @@
 // again the next time. Writes no object.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Clock, MonotonicMs, Timer } from '../../lib/clock.ts';
+import { type Clock, elapsedMs, type MonotonicMs, type Timer } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import type { History } from './history.ts';
 import type { Room } from './room.ts';
@@ -12,7 +12,7 @@ import type { Room } from './room.ts';
 const QUIET_MS = 2000;
 /** How often the disk is checked while the reserve is incomplete. ms. */
 const ROOM_MS = 2000;
-/** How often the age of history is checked while nothing is written. ms. */
+/** How often the age of history is checked, whether there are writes or not. ms. */
 const AGE_MS = 60_000;
 /** The file is made smaller this many pages at a time, with pauses for other work. */
 const VACUUM_PAGES = 128;
@@ -40,18 +40,22 @@ export class Housekeeping {
   #quietTimer: Timer | undefined;
   #laterTimer: Timer | undefined;
   #lastWrite: MonotonicMs;
+  #lastTrim: MonotonicMs;
   /** A write was refused because the disk was full, and the reserve is not complete again. */
   #full = false;
 
   constructor(options: HousekeepingOptions) {
     this.#options = options;
     this.#lastWrite = options.clock.monotonic();
+    this.#lastTrim = this.#lastWrite;
   }
 
   /** After each write. */
   written(now: MonotonicMs): void {
     this.#lastWrite = now;
-    if (this.#options.history.isOver(this.#options.revision())) this.#attempt('history', () => this.#trim());
+    // A cluster's leases alone leave no pause.
+    const isDue = elapsedMs(this.#lastTrim, now) >= AGE_MS || this.#options.history.isOver(this.#options.revision());
+    if (isDue) this.#attempt('history', () => this.#trim());
     this.#quietTimer ??= this.#options.clock.after(QUIET_MS, () => this.#quiet());
   }
 
@@ -100,7 +104,8 @@ export class Housekeeping {
   }
 
   #trim(): void {
-    this.#options.history.trim(this.#options.revision(), this.#options.clock.monotonic());
+    this.#lastTrim = this.#options.clock.monotonic();
+    this.#options.history.trim(this.#options.revision(), this.#lastTrim);
   }
 
   /** One step. Returns how many pages are left to give back. */

@@ -94,6 +94,17 @@ describe('history', () => {
     expect(s.compacted).toBe(s.revision);
   });
 
+  it('ends after five minutes also when something is written all the time', async () => {
+    const { store: s, clock } = store({});
+    const first = put(s, 'a', 10);
+    for (let second = 0; second < 8 * 60; second++) {
+      await clock.advance(1000);
+      put(s, 'b', 10);
+    }
+    expect(() => s.since(first - 1, '/configmaps')).toThrow(CompactedError);
+    expect(s.since(s.revision - 200, '/configmaps').changes).toHaveLength(200);
+  });
+
   it('comes in parts of so many bytes, which together are the whole', () => {
     const { store: s } = store({});
     const from = put(s, 'a', 10);
