@@ -146,8 +146,10 @@ export class DeploymentController implements Controller {
   async #act(draft: Draft): Promise<DeploymentStatus> {
     const { deployment } = draft;
     const paused = deployment.spec.paused === true;
-    if (paused || isScalingEvent(deployment, draft.split)) {
-      await this.#scale(deployment, scaleAll(deployment, draft.split));
+    const scalings = paused || isScalingEvent(deployment, draft.split) ? scaleAll(deployment, draft.split) : [];
+    // Sets that it has adopted may be of a size that no scaling changes: then the rollout has to.
+    if (paused || scalings.length > 0) {
+      await this.#scale(deployment, scalings);
       if (paused) await this.#cleanUp(draft);
       return this.#plainStatus(draft);
     }

@@ -29,7 +29,7 @@ const DISCOVERY = 'discovery';
 const DISCOVERY_EVERY_MS = 30_000;
 /** How long the first decision waits for the lists of all kinds: one that cannot be listed stops nothing for ever. ms. */
 const SYNC_LIMIT_MS = 30_000;
-/** An object whose owner the server has, and no list-watch has shown, is looked at again after this long. ms. */
+/** Until an object is synced again whose owner exists and is in no cache yet. ms. */
 export const UNSEEN_MS = 5_000;
 /** Owners that are known to be gone. Their uids never come back. */
 const GONE_OWNERS = 500;

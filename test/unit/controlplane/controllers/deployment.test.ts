@@ -286,6 +286,17 @@ describe('the controller', () => {
     });
   });
 
+  it('with Recreate scales down adopted sets that another Deployment has sized', async () => {
+    const deployment = deploymentOf(0, { strategy: { type: 'Recreate' } });
+    const sets = [setOf('a', 2, 'v1', { desired: 4 }), setOf('b', 3, 'v0', { desired: 4 })];
+    const { client } = start(deployment, sets);
+    await settle();
+    const sized = client.writes
+      .filter(({ path }) => path.includes('/replicasets/'))
+      .map(({ path, body }) => `${path.split('/').at(-1)} ${(body as ReplicaSet).spec.replicas}`);
+    expect(sized.toSorted()).toEqual(['a 0', 'b 0']);
+  });
+
   it('with Recreate makes the new set only when the old pods are gone', async () => {
     const deployment = deploymentOf(1, { strategy: { type: 'Recreate' } });
     const { client, informers } = start(deployment, [setOf('old', 1, 'v1')]);
