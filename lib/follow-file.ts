@@ -13,7 +13,7 @@ export interface FollowedFile {
   readonly path: string;
   /** What is in use: `changed` is called for another text. */
   readonly text: string;
-  /** Throws where the text is of no use; it is looked at again with the next change, and what was in use stays so. */
+  /** Throws where the text is of no use; it is read again with the next change, and what was in use stays so. */
   readonly changed: (text: string) => void;
   /** Called with why a text is of no use, or why it could not be read. */
   readonly refused: (why: string) => void;

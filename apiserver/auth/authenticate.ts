@@ -91,7 +91,7 @@ export class Authenticator {
     const known = this.#byConnection.get(socket);
     const { generation } = this.#cas;
     if (known !== undefined && (known.generation === generation || known.caller === undefined)) return known;
-    // Those of a proxy are verified by the handshake, too, and are nobody's by themselves.
+    // Those of a proxy are verified by the handshake, too, and authenticate no user by themselves.
     const isSettled = known === undefined && this.#requestHeaders === undefined;
     const certified = { ...certificateCaller(socket, isSettled ? undefined : this.#cas), generation };
     this.#byConnection.set(socket, certified);

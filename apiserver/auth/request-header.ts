@@ -67,7 +67,7 @@ export function requestHeaderSettings(options: RequestHeaderOptions): RequestHea
   };
 }
 
-/** Whom the headers name; undefined for nobody. `raw` is IncomingMessage.rawHeaders. Pure. */
+/** The user that the headers name; undefined for none. `raw` is IncomingMessage.rawHeaders. Pure. */
 export function callerInHeaders(raw: readonly string[], settings: RequestHeaderSettings): Caller | undefined {
   const values = new Map<string, string[]>();
   for (let i = 0; i + 1 < raw.length; i += 2) {
@@ -110,7 +110,7 @@ export class RequestHeaders {
   readonly #cas: TrustedCas;
   /** Whether a connection's certificate is a proxy's, by the CAs of a generation. */
   readonly #proxies = new WeakMap<TLSSocket, { readonly generation: number; readonly isProxy: boolean }>();
-  /** The headers are gone once they were read; a watch is judged more than once. */
+  /** The headers are gone once they were read; a watch is authorized more than once. */
   readonly #read = new WeakMap<HttpRequest, { readonly caller: Caller | undefined }>();
 
   constructor(settings: RequestHeaderSettings, cas: TrustedCas) {
@@ -118,7 +118,7 @@ export class RequestHeaders {
     this.#cas = cas;
   }
 
-  /** On whose behalf a proxy sends the request; undefined where it is no proxy's, or names nobody. */
+  /** On whose behalf a proxy sends the request; undefined where it is no proxy's, or names no user. */
   callerOf(request: HttpRequest): Caller | undefined {
     const socket = socketOf(request);
     if (!(socket instanceof TLSSocket) || !this.#isProxy(socket)) return undefined;

@@ -27,7 +27,7 @@ const STRUCTURE_ONLY = [
   ['x-kubernetes-map-type', 'undefined'],
   ['x-kubernetes-validations', 'empty'],
 ] as const;
-/** What is not looked at in the metadata of the root, where all else is implied. */
+/** What is not checked in the metadata of the root, where all else is implied. */
 const METADATA_MAY = new Set(['type', 'default', 'example', 'externalDocs']);
 
 /** Whether the field has another value than its zero. */

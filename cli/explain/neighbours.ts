@@ -17,7 +17,7 @@ export interface NeighbourRefusal {
 const domainOf = (node: Node | undefined, key: string): string | undefined => getOwn(node?.metadata.labels ?? {}, key);
 const nameOf = ({ metadata }: Pod): string => `pod ${metadata.namespace}/${metadata.name}`;
 
-/** A term that looks at labels of namespaces cannot be judged here: they are not among the facts. */
+/** A term that selects namespaces by labels cannot be evaluated here: they are not among the facts. */
 function termsOf({ metadata, spec }: Pod, kind: 'podAffinity' | 'podAntiAffinity'): readonly AffinityTerm[] {
   return (spec.affinity?.[kind]?.requiredDuringSchedulingIgnoredDuringExecution ?? [])
     .filter(({ namespaceSelector }) => Object.keys(namespaceSelector ?? {}).length === 0)
@@ -28,7 +28,7 @@ const isSelected = (pod: Pod, { selection }: AffinityTerm): boolean => selects(s
 const textOf = ({ selection: { selector } }: AffinityTerm): string =>
   selector === undefined ? 'no pod' : labelSelectorText(selector);
 
-/** The nodes of a cluster with the pods on them, looked at for one more pod. */
+/** The nodes of a cluster with the pods on them, for one more pod. */
 export class Neighbours {
   readonly #pod: Pod;
   readonly #nodes: readonly Node[];

@@ -35,7 +35,7 @@ export class OidcIssuer {
   readonly #settings: OidcSettings;
   readonly #parts: OidcParts;
   readonly #fetchKeys = singleFlight(() => this.#fetch());
-  /** Where the keys are; undefined until the issuer has said so. */
+  /** Where the keys are; undefined until the discovery document was read. */
   #keysUri: string | undefined;
   #keys: readonly IssuerKey[] = [];
   #keysUntil: EpochMs = epochMs(0);
@@ -98,7 +98,7 @@ export class OidcIssuer {
       return known;
     }
     const read = readToken(token);
-    // What costs nothing is looked at first: keys may have to be fetched for the signature.
+    // What costs nothing is checked first: keys may have to be fetched for the signature.
     checkClaims(read.claims, this.#settings, now);
     const { algorithms } = this.#settings;
     if (!algorithms.some((one) => one === read.algorithm)) {

@@ -58,7 +58,7 @@ export function loadEncryption(path: string): Encryption {
   return encryptionIn(readConfiguration(path), path);
 }
 
-/** --encryption-provider-config-automatic-reload: what the file says now, or said when it was last good. */
+/** --encryption-provider-config-automatic-reload: what is in the file now, or was when it was last valid. */
 export class ReloadedEncryption implements Encryption {
   readonly #path: string;
   readonly #text: string;

@@ -160,7 +160,7 @@ describe('the claims', () => {
     ],
     ['a list of it', { requiredClaims: new Map([['hd', 'x']]) }, { sub: 'j', hd: ['x'] }, 'oidc: parse claim hd'],
   ];
-  it.each(refusals)('with %s are nobody’s', (_what, more, claims, message) => {
+  it.each(refusals)('with %s are refused', (_what, more, claims, message) => {
     expect(() => identityOf({ ...claims }, settings(more))).toThrow(message);
   });
 

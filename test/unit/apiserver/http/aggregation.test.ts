@@ -124,11 +124,11 @@ it('are refused in the other server’s words, and by this one for who may not',
   await expect.poll(reason).toBe('Passed');
   const { code, text } = await upgrade(`${BASE}/closed`, stand.admin);
   expect([code, text]).toEqual([403, 'closed']);
-  const asked = seen.length;
+  const before = seen.length;
   const jane = await stand.certificate('jane', 'devs');
   const refused = await upgrade(`${BASE}/greetings/hi/shell`, jane);
   expect([refused.code, refused.text]).toEqual([403, expect.stringContaining('User \\"jane\\" cannot get resource')]);
-  expect(seen).toHaveLength(asked);
+  expect(seen).toHaveLength(before);
 });
 
 it('are 503 while the other server is not there', async () => {

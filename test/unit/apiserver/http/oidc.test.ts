@@ -51,7 +51,7 @@ class Issuer {
     return `${this.server.url}/realm`;
   }
 
-  asked(path: string): number {
+  requests(path: string): number {
     return this.server.requests.filter(({ url }) => url.pathname === path).length;
   }
 
@@ -148,7 +148,7 @@ it('a bad token is 401, and a review says why', async () => {
   expect(await whoami(issuer.token(first, past))).toBe(401);
   expect(await why(issuer.token(first, past))).toContain('token is expired');
   expect(await why(issuer.token(first, { aud: 'other' }))).toContain('expected audience "kubernetes" got ["other"]');
-  expect(issuer.asked(KEYS)).toBe(0);
+  expect(issuer.requests(KEYS)).toBe(0);
   const forged = issuer.token({ ...second, id: 'first' });
   expect(await whoami(forged)).toBe(401);
   expect(await why(forged)).toContain('failed to verify id token signature');
@@ -163,16 +163,16 @@ it('a bad token is 401, and a review says why', async () => {
 it('keys are fetched when they are needed, and kept while the issuer is away', async () => {
   await start();
   await ready();
-  expect(issuer.asked(KEYS)).toBe(0);
+  expect(issuer.requests(KEYS)).toBe(0);
   const tokens = [issuer.token(first, { jti: '1' }), issuer.token(first, { jti: '2' })];
   const known = { username: `${issuer.url}#jane` };
   expect(await Promise.all(tokens.map(whoami))).toEqual(tokens.map(() => expect.objectContaining(known)));
-  const fetched = issuer.asked(KEYS);
+  const fetched = issuer.requests(KEYS);
   expect(await whoami(issuer.token(first, { jti: '3' }))).toMatchObject(known);
-  expect(issuer.asked(KEYS)).toBe(fetched);
+  expect(issuer.requests(KEYS)).toBe(fetched);
   issuer.keys = [second];
   expect(await whoami(issuer.token(second))).toMatchObject(known);
-  expect(issuer.asked(KEYS)).toBe(fetched + 1);
+  expect(issuer.requests(KEYS)).toBe(fetched + 1);
   // The first key is no longer one of the issuer's, also for a token that was good before.
   expect(await whoami(tokens[0] ?? '')).toBe(401);
   issuer.isUp = false;
@@ -186,9 +186,9 @@ it('keys that the issuer lets be kept are not fetched for every bad token', asyn
   await start();
   await ready();
   expect(await whoami(issuer.token(first))).toMatchObject({ username: `${issuer.url}#jane` });
-  const fetched = issuer.asked(KEYS);
+  const fetched = issuer.requests(KEYS);
   for (let round = 0; round < 3; round++) expect(await whoami(issuer.token(second))).toBe(401);
-  expect(issuer.asked(KEYS)).toBe(fetched);
+  expect(issuer.requests(KEYS)).toBe(fetched);
   issuer.keys = [second];
   stand.clock.shift = 571_000;
   expect(await whoami(issuer.token(second))).toMatchObject({ username: `${issuer.url}#jane` });

@@ -1,4 +1,4 @@
-// The authenticating proxy: whom its headers name, who is a proxy, and that nobody else's headers count.
+// The authenticating proxy: the user that its headers name, who is a proxy, and that headers of others are ignored.
 
 import { writeFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -43,10 +43,10 @@ describe('the headers', () => {
     });
   });
 
-  it('name the first user that there is, or nobody', () => {
+  it('name the first user that there is, or none', () => {
     expect(read(['X-Corp-User', 'b'], ['X-Remote-User', 'a'])?.name).toBe('a');
     expect(read(['X-Corp-User', 'b'], ['X-Remote-User', ''])?.name).toBe('b');
-    // The first value of a header alone is looked at, as upstream.
+    // The first value of a header alone counts, as upstream.
     expect(read(['X-Remote-User', ''], ['X-Remote-User', 'a'])).toBeUndefined();
     expect(read(['X-Remote-Group', 'system:masters'])).toBeUndefined();
   });
@@ -108,7 +108,7 @@ describe('a proxy', () => {
   }
   const jane = { 'X-Remote-User': 'jane', 'X-Remote-Group': ['devs', 'ops'] };
 
-  it('says for whom it sends a request, and is nobody by itself', async () => {
+  it('names the user of a request, and is no user by itself', async () => {
     const user = { username: 'jane', groups: ['devs', 'ops', 'system:authenticated'] };
     expect(await whoami(proxy, jane)).toEqual(user);
     expect(await whoami(proxy, { 'X-Remote-User': 'joe' })).toMatchObject({ username: 'joe' });
@@ -126,8 +126,8 @@ describe('a proxy', () => {
     expect(await whoami(undefined, jane)).toBe(401);
     const third = await stand.certificate('third', undefined, { ca: proxyCa });
     expect(await whoami(third, jane)).toBe(401);
-    const stranger = await stand.certificate('front', undefined, { ca: await stand.otherCa() });
-    expect(await whoami(stranger, jane)).toBe(401);
+    const unknownCa = await stand.certificate('front', undefined, { ca: await stand.otherCa() });
+    expect(await whoami(unknownCa, jane)).toBe(401);
     // The name that a proxy may have is no proxy's with a certificate of the clients' CA.
     expect(await whoami(await stand.certificate('front'), jane)).toMatchObject({ username: 'front' });
     const server = await stand.certificate('front', undefined, { ca: proxyCa, usage: 'server' });
