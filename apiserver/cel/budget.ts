@@ -14,8 +14,10 @@ const EXCEEDED = new BudgetExceeded('operation cancelled: actual cost limit exce
 export const DEFAULT_BUDGET = 150_000;
 
 export class CelBudget {
+  readonly limit: number;
   left: number;
   constructor(limit: number = DEFAULT_BUDGET) {
+    this.limit = limit;
     this.left = limit;
   }
   get exceeded(): boolean {

@@ -274,6 +274,10 @@ const EVALUATION = 4;
 /** And one that fails: its message, its error. */
 const FAILURE = 12;
 
+/** A rule that takes more than this part of an object's budget is too expensive by itself; kube-apiserver has a limit of its own for it. */
+const CALL_SHARE = 0.5;
+const NO_BUDGET = 'validation failed due to running out of cost budget, no further validation rules will be run';
+
 class Run {
   readonly errors: FieldError[] = [];
   readonly #budget: CelBudget;
@@ -341,6 +345,7 @@ class Run {
   ): boolean {
     const field = pathText(steps) || '<nil>';
     const type = schema.type ?? '';
+    const before = this.#budget.left;
     try {
       this.#spend(EVALUATION);
       if (evaluate(program, variables, this.#budget) === true) return true;
@@ -351,13 +356,18 @@ class Run {
       if (!(error instanceof CelEvaluationError)) throw error;
       const exceeded = error instanceof CelBudgetError;
       this.#isOver = exceeded;
-      const detail = exceeded
-        ? 'validation failed due to running out of cost budget, no further validation rules will be run'
-        : failure(error.message, rule.message ?? (rule.rule ?? '').trim());
+      const text = rule.message ?? (rule.rule ?? '').trim();
+      const detail = exceeded ? this.#costDetail(before, error.message, text) : failure(error.message, text);
       this.errors.push(invalid(field, type, detail));
       return !exceeded;
     }
     return true;
+  }
+
+  /** Whether the rule is too expensive by itself, or those before it have left too little. */
+  #costDetail(before: number, message: string, rule: string): string {
+    if (before - this.#budget.left < CALL_SHARE * this.#budget.limit) return NO_BUDGET;
+    return `'${message}': no further validation rules will be run due to call cost exceeds limit for rule: ${rule}`;
   }
 
   #spend(units: number): void {
@@ -403,13 +413,7 @@ export function checkRules(root: RuleNode, value: unknown, old: unknown, budget 
     run.check(value, old, root, []);
   } catch (error) {
     if (!(error instanceof CelBudgetError)) throw error;
-    run.errors.push(
-      invalid(
-        '<nil>',
-        '',
-        'validation failed due to running out of cost budget, no further validation rules will be run',
-      ),
-    );
+    run.errors.push(invalid('<nil>', '', NO_BUDGET));
   }
   return run.errors;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { applyDefaults, prune } from '../../../../apiserver/crd/prune.ts';
 import { checkRules, compileRules } from '../../../../apiserver/crd/rules.ts';
-import type { JsonSchema } from '../../../../apiserver/crd/types.ts';
+import { type JsonSchema, properties } from '../../../../apiserver/crd/types.ts';
 import { newErrors, validateValue } from '../../../../apiserver/crd/validate.ts';
 import { validateSchema } from '../../../../apiserver/crd/validate-schema.ts';
 import { lines } from '../kinds/support.ts';
@@ -273,8 +273,19 @@ describe('rules', () => {
 
   it('one that takes too long is ended and reported', () => {
     const list = Array.from({ length: 3000 }, (_, n) => ({ name: `n${n}`, n }));
-    const schema = rule('self.list.all(x, self.list.exists(y, y.n == x.n + 1000000) || true)');
-    expect(run(schema, { spec: { list } })).toEqual([
+    const text = 'self.list.all(x, self.list.exists(y, y.n == x.n + 1000000) || true)';
+    expect(run(rule(text), { spec: { list } })).toEqual([
+      `spec: Invalid value: "object": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: ${text}`,
+    ]);
+  });
+
+  it('many that are cheap use up the budget of an object together', () => {
+    const list = Array.from({ length: 1000 }, (_, n) => ({ name: `n${n}`, n }));
+    const cheap = { rule: 'self.list.all(x, x.n >= 0)' };
+    const schema: JsonSchema = rule(cheap.rule);
+    const spec = properties(schema).find(([name]) => name === 'spec')?.[1];
+    const many = { ...schema, properties: { spec: { ...spec, 'x-kubernetes-validations': Array(100).fill(cheap) } } };
+    expect(run(many, { spec: { list } })).toEqual([
       'spec: Invalid value: "object": validation failed due to running out of cost budget, no further validation rules will be run',
     ]);
   });
