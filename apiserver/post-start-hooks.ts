@@ -22,6 +22,33 @@ import type { ObjectStore } from './storage/object-store.ts';
 /** How long a conversion webhook may take, as upstream. Seconds. */
 const CONVERSION_S = 30;
 
+/** Under kube-apiserver's names, which /livez and /readyz show, and in its order; those of parts that are not here are left out. */
+export const POST_START_HOOKS = [
+  'start-apiserver-admission-initializer',
+  'generic-apiserver-start-informers',
+  'priority-and-fairness-config-consumer',
+  'start-apiextensions-informers',
+  'start-apiextensions-controllers',
+  'crd-informer-synced',
+  'start-system-namespaces-controller',
+  'start-cluster-authentication-info-controller',
+  'start-service-ip-repair-controllers',
+  'rbac/bootstrap-roles',
+  'scheduling/bootstrap-system-priority-classes',
+  'priority-and-fairness-config-producer',
+  'bootstrap-controller',
+  'start-kubernetes-service-cidr-controller',
+  'start-kube-aggregator-informers',
+  'apiservice-status-local-available-controller',
+  'apiservice-status-remote-available-controller',
+  'apiservice-registration-controller',
+  'apiservice-discovery-controller',
+  'kube-apiserver-autoregistration',
+  'apiservice-openapi-controller',
+  'apiservice-openapiv3-controller',
+] as const;
+export type PostStartHook = (typeof POST_START_HOOKS)[number];
+
 export interface PostStartParts {
   readonly registry: Registry;
   readonly store: ObjectStore;
@@ -37,21 +64,36 @@ export interface PostStartParts {
   readonly serviceCidrs: readonly string[];
   readonly clock: Clock;
   readonly log: (message: string) => void;
+  /** Called with each hook that has done its work. */
+  readonly onFinished: (...hooks: readonly PostStartHook[]) => void;
 }
 
 /** Resolves with the function that stops them. */
 export async function runPostStartHooks(parts: PostStartParts): Promise<() => Promise<void>> {
   const { registry, store, pki, clientCas, metrics, flow, aggregation, advertised, serviceCidrs, clock, log } = parts;
+  const { onFinished } = parts;
+  // Both are made before the server listens.
+  onFinished('start-apiserver-admission-initializer', 'generic-apiserver-start-informers');
   await bootstrap(registry, { advertised, pki, clientCas, serviceCidrs, log });
+  onFinished('start-system-namespaces-controller', 'start-cluster-authentication-info-controller');
+  onFinished('rbac/bootstrap-roles', 'scheduling/bootstrap-system-priority-classes');
+  onFinished('priority-and-fairness-config-producer');
   const endpoints = new ServiceEndpoints({ registry, advertised, leases: store.masterLeases, clock, log });
   await endpoints.start();
+  onFinished('bootstrap-controller');
   const addresses = new ServiceCidrController(registry, clock, log);
   await addresses.start();
+  onFinished('start-service-ip-repair-controllers', 'start-kubernetes-service-cidr-controller');
   const stopFlow = flow === undefined ? () => undefined : followFlowConfig({ registry, flow, clock, log });
+  onFinished('priority-and-fairness-config-consumer');
   const stopAggregation = await startAggregation(registry, log);
   const stopCleanup = store.expiresEvents ? () => undefined : startEventCleanup(registry, clock, log);
   const apiServices = new AggregationController(registry, aggregation, log);
   await apiServices.start();
+  onFinished('start-kube-aggregator-informers', 'kube-apiserver-autoregistration');
+  onFinished('apiservice-status-local-available-controller', 'apiservice-status-remote-available-controller');
+  onFinished('apiservice-registration-controller', 'apiservice-discovery-controller');
+  onFinished('apiservice-openapi-controller', 'apiservice-openapiv3-controller');
   const webhooks = new WebhookClient(clock);
   const definitions = new DefinitionController(registry, log, {
     clock,
@@ -60,6 +102,7 @@ export async function runPostStartHooks(parts: PostStartParts): Promise<() => Pr
     observe: (figures) => metrics.conversion(figures),
   });
   definitions.start();
+  onFinished('start-apiextensions-informers', 'start-apiextensions-controllers', 'crd-informer-synced');
   const policies = new PolicyStatusController(
     registry,
     kindSource(() => registry.rows.all),

@@ -61,7 +61,7 @@ import type { ApiServerOptions, Http2ServingOptions, RunningApiServer } from './
 import { ensurePki } from './pki/ensure.ts';
 import type { Pki } from './pki/types.ts';
 import type { KindParts } from './ports.ts';
-import { runPostStartHooks } from './post-start-hooks.ts';
+import { POST_START_HOOKS, type PostStartHook, runPostStartHooks } from './post-start-hooks.ts';
 import { BackendProxy } from './proxy/backend.ts';
 import { KubeletClient } from './proxy/kubelet.ts';
 import { KubeletProxy } from './proxy/proxy.ts';
@@ -139,7 +139,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const guard = guardOf(options, log);
     const onAuthenticated = (socket: Duplex): void => guard.authenticated(socket);
     const { discovery } = kinds;
-    const state = { complete: false, closing: false };
+    const state = { finished: new Set<PostStartHook>(), closing: false };
     const aggregation = new AggregationProxy(registry, pki.frontProxy.client);
     const parts = {
       ...{
@@ -158,7 +158,7 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
       ...(snapshots === undefined ? {} : { snapshot: () => snapshots.file() }),
       ...gateOf(limits, flow, widths),
       requestTimeoutMs: limits.requestTimeoutMs,
-      health: healthChecks(store, state),
+      health: healthChecks(store, state, flow !== undefined),
       log,
       onAuthenticated,
     };
@@ -176,8 +176,10 @@ export async function startApiServer(options: ApiServerOptions, kinds: KindParts
     const stopHooks = await runPostStartHooks({
       ...{ registry, store, pki, clientCas: clientCa.bundle, metrics, flow, aggregation, serviceCidrs, clock, log },
       advertised: { address: publicAddress, port },
+      onFinished: (...hooks) => {
+        for (const hook of hooks) state.finished.add(hook);
+      },
     });
-    state.complete = true;
     snapshots?.start();
     let closing: Promise<void> | undefined;
     const close = async (): Promise<void> => {
@@ -269,19 +271,27 @@ function flowControlOf(limits: RequestLimits, clock: Clock, metrics: Metrics): F
   return flow;
 }
 
-/** With kube-apiserver's names. */
-function healthChecks(store: ObjectStore, state: { complete: boolean; closing: boolean }): readonly HealthCheck[] {
+interface ServingState {
+  readonly finished: ReadonlySet<PostStartHook>;
+  readonly closing: boolean;
+}
+
+/** With kube-apiserver's names, in its order. */
+function healthChecks(store: ObjectStore, state: ServingState, hasFlowControl: boolean): readonly HealthCheck[] {
   const need = (good: boolean, why: string): void => {
     if (!good) throw new Error(why);
   };
+  const finished = (hook: PostStartHook) => () => need(state.finished.has(hook), 'not finished');
+  const hooks = POST_START_HOOKS.filter((hook) => hasFlowControl || !hook.startsWith('priority-and-fairness'));
   return [
     { name: 'ping', check: () => undefined },
+    // Lines are written without a queue that could stand still.
+    { name: 'log', check: () => undefined },
     { name: 'etcd', check: () => store.check() },
-    {
-      name: 'poststarthook/rbac/bootstrap-roles',
-      readinessOnly: true,
-      check: () => need(state.complete, 'not finished'),
-    },
+    { name: 'etcd-readiness', readinessOnly: true, check: () => store.check() },
+    { name: 'informer-sync', readinessOnly: true, check: finished('generic-apiserver-start-informers') },
+    ...hooks.map((hook) => ({ name: `poststarthook/${hook}`, check: finished(hook) })),
+    { name: 'autoregister-completion', check: finished('kube-apiserver-autoregistration') },
     { name: 'shutdown', readinessOnly: true, check: () => need(!state.closing, 'process is shutting down') },
   ];
 }

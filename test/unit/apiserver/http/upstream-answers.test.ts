@@ -57,6 +57,30 @@ it('the index has every path', async () => {
   expect(paths).not.toContain('/livez/shutdown');
 });
 
+it('health has the checks of kube-apiserver, and each has a path', async () => {
+  const lines = async (path: string): Promise<string[]> =>
+    (await stand.call({ path, as: stand.admin })).text.trimEnd().split('\n');
+  const hooks = [
+    ...['start-apiserver-admission-initializer', 'generic-apiserver-start-informers'],
+    ...['start-apiextensions-informers', 'start-apiextensions-controllers', 'crd-informer-synced'],
+    ...['bootstrap-controller', 'start-system-namespaces-controller', 'start-service-ip-repair-controllers'],
+    ...['rbac/bootstrap-roles', 'scheduling/bootstrap-system-priority-classes'],
+    ...['start-cluster-authentication-info-controller', 'start-kube-aggregator-informers'],
+    ...['apiservice-registration-controller', 'apiservice-status-local-available-controller'],
+    ...['apiservice-status-remote-available-controller', 'kube-apiserver-autoregistration'],
+    ...['apiservice-openapi-controller', 'apiservice-openapiv3-controller', 'apiservice-discovery-controller'],
+  ].map((name) => `poststarthook/${name}`);
+  const checks = ['ping', 'log', 'etcd', ...hooks, 'autoregister-completion'];
+  for (const root of ['/healthz', '/livez', '/readyz']) {
+    const own = root === '/readyz' ? [...checks, 'informer-sync', 'etcd-readiness', 'shutdown'] : checks;
+    const found = await lines(`${root}?verbose=1`);
+    expect(found.filter((line) => line.startsWith('[+]poststarthook/'))).toHaveLength(22);
+    expect(found).toEqual(expect.arrayContaining(own.map((name) => `[+]${name} ok`)));
+    expect(found.at(-1)).toBe(`${root.slice(1)} check passed`);
+    expect(await lines(`${root}/poststarthook/crd-informer-synced`)).toEqual(['ok']);
+  }
+});
+
 describe('a request for a resource', () => {
   it.each<[method: string, path: string, code: number, message: string]>([
     ['OPTIONS', MAPS, 405, NOT_ALLOWED],
