@@ -5,7 +5,6 @@
 import type { ServerResponse } from 'node:http';
 import { get } from 'node:https';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ConvertedObjects } from '../../../../apiserver/crd/conversion.ts';
 import { type Answer, at, TestApiServer } from '../../../support/api-server.ts';
 import { type RecordedRequest, TestServer } from '../../../support/https-server.ts';
 import { makeCa } from '../../../support/tls.ts';
@@ -494,16 +493,5 @@ describe('a webhook that fails', () => {
     expect(text).toContain(
       `apiserver_crd_conversion_webhook_duration_seconds_count{crd_name="${plural}.${GROUP}",from_version="v1beta1",to_version="v1",succeeded="false"} 1`,
     );
-  });
-});
-
-describe('converted objects', () => {
-  it('are forgotten when they are too many, the least recently used first', () => {
-    const cache = new ConvertedObjects(10);
-    cache.set('a', '1234');
-    cache.set('b', '1234');
-    cache.get('a');
-    cache.set('c', '1234');
-    expect(['a', 'b', 'c'].map((key) => cache.get(key))).toEqual(['1234', undefined, '1234']);
   });
 });
