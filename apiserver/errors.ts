@@ -74,6 +74,12 @@ export function notAcceptable(accepted: readonly string[]): StatusError {
   return new StatusError(406, 'NotAcceptable', message);
 }
 
+/** The kind has no message. `type`: Go's. */
+export function noProtobuf(type: string): StatusError {
+  const why = 'does not implement the protobuf marshalling interface and cannot be encoded to a protobuf message';
+  return new StatusError(406, 'NotAcceptable', `object ${type} ${why}`);
+}
+
 export function alreadyExists(resource: Resource, name: string): StatusError {
   const message = `${qualified(resource)} "${name}" already exists`;
   return new StatusError(409, 'AlreadyExists', message, detailsOf(resource, name));

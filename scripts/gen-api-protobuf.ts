@@ -42,12 +42,13 @@ const ROOTS = [
     ].map((kind) => `admissionregistration.v1.${kind}`),
     ['flowcontrol.v1.FlowSchema', 'flowcontrol.v1.PriorityLevelConfiguration'],
     ['apiextensions.v1.CustomResourceDefinition', 'apiregistration.v1.APIService'],
+    ['Status', 'ListMeta', 'PartialObjectMetadata'].map((kind) => `meta.v1.${kind}`),
   );
 const SPECIAL: Record<string, string> = {
   'meta.v1.Time': 'time',
   'meta.v1.MicroTime': 'time',
   'meta.v1.Duration': 'duration',
-  'meta.v1.FieldsV1': 'skip',
+  'meta.v1.FieldsV1': 'raw',
   Quantity: 'quantity',
   IntOrString: 'intstr',
   RawExtension: 'raw',
@@ -106,9 +107,10 @@ function parse(text: string, current: string): Messages {
   return messages;
 }
 
-/** Names that JSON spells otherwise: uid, in one group those that begin with a capital, and those of JSON Schema's own. */
+/** Names that JSON spells otherwise: uid, apiGroup, in one group those that begin with a capital, and those of JSON Schema's own. */
 function jsonName(name: string, message: string): string {
   if (name === 'uID') return 'uid';
+  if (name === 'aPIGroup') return 'apiGroup';
   if (message === 'apiextensions.v1.JSONSchemaProps') {
     if (name === 'ref' || name === 'schema') return `$${name}`;
     if (name.startsWith('xKubernetes')) return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);

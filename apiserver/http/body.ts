@@ -6,7 +6,8 @@ import { nextTurn } from '../../lib/turns.ts';
 import { badRequest, StatusError, unsupportedMediaType } from '../errors.ts';
 import { checkJsonLimits, LARGE_BYTES, PATCH_LIMITS } from '../limits.ts';
 import type { Converter } from './convert-aside.ts';
-import { decodeProtobuf, PROTOBUF_TYPE } from './protobuf.ts';
+import { decodeProtobuf } from './protobuf.ts';
+import { PROTOBUF_TYPE } from './protobuf-messages.ts';
 
 const ACCEPTED = ['application/json', 'application/yaml', PROTOBUF_TYPE] as const;
 

@@ -32,14 +32,15 @@ import type { AdmittedRequest, Exchange, Reply } from './exchange.ts';
 import type { RequestGate } from './gate.ts';
 import { timeoutError, timeoutOf } from './in-flight.ts';
 import { note } from './measure.ts';
-import { type Form, negotiate } from './negotiate.ts';
+import { type Form, failureForm, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
 import { indexReply, isServed, PATH_NOT_FOUND } from './paths.ts';
+import { PROTOBUF_TYPE } from './protobuf-messages.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
 import { LongAnswer, type ResourceHandler, rowFor } from './resources.ts';
 import { SNAPSHOT_PATH, sendFile } from './snapshot.ts';
 import { Visit } from './visit.ts';
-import { serveWatch } from './watch.ts';
+import { JSON_LINES, serveWatch, type WatchEncoding } from './watch.ts';
 
 export interface HandlerParts {
   readonly registry: Registry;
@@ -205,7 +206,8 @@ export class Handler {
         return undefined;
       }
       // A response that is passed through has any type: an image, from a pod.
-      if (!this.#parts.proxy.serves(parsed)) form = negotiate(request.headers.accept, flag(parsed.query, 'pretty'));
+      if (this.#parts.proxy.serves(parsed)) form = failureForm(request.headers.accept);
+      else form = negotiate(request.headers.accept, flag(parsed.query, 'pretty'));
       return await this.#resource(parsed, caller, form, exchange, warnings);
     } catch (error) {
       return await this.#failure(error, form, warnings, exchange.admitted.visit);
@@ -285,17 +287,19 @@ export class Handler {
     exchange: Exchange,
     warnings: string[],
   ): Promise<Reply | undefined> {
-    const { resources, proxy } = this.#parts;
+    const { resources, proxy, registry } = this.#parts;
     if (proxy.serves(request)) {
       // A StatusError here is still answered in the usual way: the response is only taken over once the kubelet answers.
       const { audit } = exchange.admitted.visit;
-      await admitConnection(this.#parts.registry, request, caller, (text) => warnings.push(text), audit);
+      await admitConnection(registry, request, caller, (text) => warnings.push(text), audit);
       await proxy.forward(request, exchange);
       return undefined;
     }
+    let encoding = JSON_LINES;
+    if (form.media === 'protobuf') encoding = (await import('./protobuf-answer.ts')).framesFor(registry, request, form);
     if (request.verb === 'watch' && request.subresource === '') {
-      if ((request.query.get('resourceVersion') ?? '') === '') await this.#parts.registry.store.catchUp();
-      this.#watch(request, form, exchange);
+      if ((request.query.get('resourceVersion') ?? '') === '') await registry.store.catchUp();
+      this.#watch(request, form, encoding, exchange);
       return undefined;
     }
     const { method = 'GET' } = exchange.request;
@@ -320,12 +324,13 @@ export class Handler {
     return this.#reply(answer.code, answer.text, form, warningsOf(warnings));
   }
 
-  #watch(request: ResourceRequest, form: Form, exchange: Exchange): void {
+  #watch(request: ResourceRequest, form: Form, encoding: WatchEncoding, exchange: Exchange): void {
     const { registry } = this.#parts;
     const row = rowFor(registry, request);
     const options = {
       watch: watchOptions(row, request),
       render: { form, includeObject: includeObject(request.query, form) },
+      encoding,
       timeoutSeconds: integer(request.query, 'timeoutSeconds'),
       clock: registry.clock,
       headers: row.warning === undefined ? {} : { Warning: warningHeader(row.warning) },
@@ -415,30 +420,29 @@ export class Handler {
     };
     const text = JSON.stringify(status.status);
     visit?.audit?.responseObject(text);
-    // Always in this turn: rendering a failure must not fail itself.
+    // With no thread's help: rendering a failure must not fail itself.
     const pretty = form.pretty && text.length < LARGE_BYTES;
-    return this.#reply(status.status.code, text, { ...form, media: 'json', pretty }, headers);
+    const media = form.media === 'protobuf' ? 'protobuf' : 'json';
+    return this.#reply(status.status.code, text, { ...form, media, pretty }, headers);
   }
 
   /** The reply to something that failed before there was a request to speak of. */
   failure(error: unknown, message?: HttpRequest): Promise<Reply> {
     const visit = message === undefined ? undefined : this.#visits.get(message);
-    return this.#failure(error, { media: 'json', as: 'object', version: 'v1', pretty: false }, [], visit);
+    return this.#failure(error, failureForm(message?.headers.accept), [], visit);
   }
 
   /** A long list, as it is where it can be. */
   async #long(answer: LongAnswer, form: Form, exchange: Exchange, headers: Reply['headers']): Promise<Reply> {
     const { audit } = exchange.admitted.visit;
     if (audit?.wantsResponse === true) audit.responseObject(answer.text);
+    const whole = { code: answer.code, body: '', headers: { ...NO_CACHE, ...headers } };
+    if (form.media === 'protobuf') {
+      const { longProtobufOf } = await import('./protobuf-answer.ts');
+      return { ...whole, contentType: PROTOBUF_TYPE, parts: await longProtobufOf(answer) };
+    }
     if (form.media === 'yaml' || form.pretty) return this.#reply(answer.code, answer.text, form, headers);
-    const parts = [...answer.parts, Buffer.from('\n')];
-    return {
-      code: answer.code,
-      contentType: 'application/json',
-      body: '',
-      parts,
-      headers: { ...NO_CACHE, ...headers },
-    };
+    return { ...whole, contentType: 'application/json', parts: [...answer.parts, Buffer.from('\n')] };
   }
 
   async #reply(code: number, text: string, form: Form, headers: Reply['headers']): Promise<Reply> {
@@ -447,6 +451,10 @@ export class Handler {
     if (form.media === 'yaml') {
       const body = await converter.convert('json-to-yaml', text);
       return { code, contentType: 'application/yaml', body, headers: all };
+    }
+    if (form.media === 'protobuf') {
+      const { protobufOf } = await import('./protobuf-answer.ts');
+      return { code, contentType: PROTOBUF_TYPE, body: protobufOf(text), headers: all };
     }
     const body = form.pretty ? await converter.convert('json-to-pretty', text) : text;
     return { code, contentType: 'application/json', body: `${body}\n`, headers: all };

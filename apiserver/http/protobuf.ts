@@ -1,8 +1,6 @@
 // Request bodies in Kubernetes' protobuf, which kubectl 1.32 and later send for built-in kinds: four magic bytes, an
-// envelope with apiVersion and kind, and the object. Decodes to the JSON form; responses are JSON.
-// Field numbers are in apiserver/gen/protobuf.json, read with the first such body.
+// envelope with apiVersion and kind, and the object. Decodes to the JSON form; protobuf-encode.ts is the way back.
 
-import { readFileSync } from 'node:fs';
 import { epochMs } from '../../lib/clock.ts';
 import { beyond, jsonSize } from '../../lib/json-limits.ts';
 import { getOwn, setOwn } from '../../lib/own-property.ts';
@@ -10,28 +8,15 @@ import { rfc3339 } from '../../lib/rfc3339.ts';
 import { badRequest } from '../errors.ts';
 import { excess, JSON_LIMITS } from '../limits.ts';
 import { isObject, type JsonObject } from '../patch/json-value.ts';
+import { MAGIC, messageName, messages } from './protobuf-messages.ts';
 
-export const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
-
-const MAGIC = Buffer.from([0x6b, 0x38, 0x73, 0x00]);
 const VARINT = 0;
 const FIXED64 = 1;
 const BYTES = 2;
 const FIXED32 = 5;
 const EMPTY = Buffer.alloc(0);
 
-type Messages = Readonly<Record<string, Readonly<Record<string, string>>>>;
 type Value = bigint | Buffer;
-
-let loaded: Messages | undefined;
-
-function messages(): Messages {
-  if (loaded === undefined) {
-    const read: Messages = JSON.parse(readFileSync(new URL('../gen/protobuf.json', import.meta.url), 'utf8'));
-    loaded = read;
-  }
-  return loaded;
-}
 
 function malformed(why: string): Error {
   return badRequest(`the protobuf body cannot be decoded: ${why}`);
@@ -252,8 +237,6 @@ function decodeValue(type: string, value: Value, depth: number, budget: Budget):
       return rawOf(bytesOf(value), budget);
     case 'strings':
       return stringsOf(bytesOf(value), budget);
-    case 'skip':
-      return undefined;
   }
   const bytes = bytesOf(value);
   const [alternative, message] = type.startsWith('or-') ? type.split(':', 2) : ['', type.slice(1)];
@@ -323,14 +306,6 @@ function messageOf(message: string, bytes: Buffer, object: JsonObject, depth: nu
     }
   }
   return object;
-}
-
-/** "authentication.k8s.io/v1", "TokenReview" → "authentication.v1.TokenReview" */
-function messageName(apiVersion: string, kind: string): string {
-  if (kind === 'DeleteOptions') return 'meta.v1.DeleteOptions';
-  const slash = apiVersion.indexOf('/');
-  if (slash < 0) return `core.${apiVersion}.${kind}`;
-  return `${apiVersion.slice(0, slash).split('.')[0]}.${apiVersion.slice(slash + 1)}.${kind}`;
 }
 
 /** The object of a protobuf body as JSON values, with apiVersion and kind. Throws 400. */

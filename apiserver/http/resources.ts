@@ -34,7 +34,7 @@ import { type ParsedBody, parseApplyBody, parseBody, parsePatchBody } from './bo
 import type { Converter } from './convert-aside.ts';
 import { ACCEPTED, type Form } from './negotiate.ts';
 import { deleteOptions, includeObject, listOptions, managerOf, writeOptions } from './options.ts';
-import { PROTOBUF_TYPE } from './protobuf.ts';
+import { PROTOBUF_TYPE } from './protobuf-messages.ts';
 import { listFrame, renderItems, renderList, renderObject } from './render.ts';
 import { flag, type ResourceRequest, type Verb } from './request.ts';
 
@@ -61,10 +61,19 @@ export interface Answer {
 /** The text of a long list, in parts. */
 export class LongAnswer implements Answer {
   readonly code = 200;
-  readonly parts: readonly Buffer[];
+  readonly head: string;
+  /** Some items each, with the commas between them; from the second on they begin with one. */
+  readonly items: readonly Buffer[];
+  readonly tail: string;
 
-  constructor(parts: readonly Buffer[]) {
-    this.parts = parts;
+  constructor(head: string, items: readonly Buffer[], tail: string) {
+    this.head = head;
+    this.items = items;
+    this.tail = tail;
+  }
+
+  get parts(): Buffer[] {
+    return [Buffer.from(this.head), ...this.items, Buffer.from(this.tail)];
   }
 
   get text(): string {
@@ -191,7 +200,7 @@ export class ResourceHandler {
         if (parts.length === 0) return { code: 200, text: renderList(row, step.value, render) };
         add(step.value.items);
         const { head, tail } = listFrame(row, step.value, render);
-        return new LongAnswer([Buffer.from(head), ...parts, Buffer.from(tail)]);
+        return new LongAnswer(head, parts, tail);
       }
       add(step.value);
       await nextTurn();

@@ -1,4 +1,4 @@
-// Writes one watch to one connection: a JSON document per line, as soon as it is known. Events are encoded once and
+// Writes one watch to one connection: a JSON document per line, or a frame of protobuf, as soon as it is known. Events are encoded once and
 // shared by all watchers that see them the same way. Decides nothing about what is seen: registry/watch.ts does.
 
 import { randomInt } from 'node:crypto';
@@ -20,9 +20,22 @@ const MAX_UNREAD_BYTES = 512 * 1024;
 /** How long a watcher may read the rest after its timeout. ms. */
 const LAST_READ_MS = 30_000;
 
+/** What events are on the wire. */
+export interface WatchEncoding {
+  readonly contentType: string;
+  /** `object`: its JSON text. */
+  readonly event: (type: string, object: string) => string | Buffer;
+}
+
+export const JSON_LINES: WatchEncoding = {
+  contentType: 'application/json',
+  event: (type, object) => `{"type":"${type}","object":${object}}\n`,
+};
+
 export interface WatchResponseOptions {
   readonly watch: WatchOptions;
   readonly render: Omit<RenderOptions, 'now'>;
+  readonly encoding: WatchEncoding;
   readonly timeoutSeconds: number | undefined;
   readonly clock: Clock;
   /** Called with each event that is sent, bookmarks left out. */
@@ -128,7 +141,7 @@ class WatchStream implements WatchSink {
   event({ type, view, change }: WatchEvent): void {
     let bytes: Buffer | string;
     try {
-      const line = (): string => this.#line(type, view());
+      const line = (): string | Buffer => this.#line(type, view());
       bytes = change === undefined ? line() : change.encoded(this.#encodingKey(type), line);
     } catch (error) {
       // An object that cannot be rendered must not fail the write that made it: only this watch ends, with an error.
@@ -142,22 +155,23 @@ class WatchStream implements WatchSink {
 
   bookmark(revision: number | undefined, initialEventsEnd: boolean): void {
     if (revision === undefined) return;
-    const { render, clock } = this.#options;
-    let object: string;
+    const { render, encoding, clock } = this.#options;
+    let bytes: Buffer | string;
     try {
       const options = { ...render, now: clock.now() };
-      object = renderBookmark(this.#row, revision, initialEventsEnd, options, this.#withHeader);
+      const object = renderBookmark(this.#row, revision, initialEventsEnd, options, this.#withHeader);
+      bytes = encoding.event('BOOKMARK', object);
     } catch (error) {
       this.failed(error);
       return;
     }
-    this.#write(`{"type":"BOOKMARK","object":${object}}\n`);
+    this.#write(bytes);
     this.#withHeader = false;
   }
 
   failed(error: unknown): void {
     const { status } = error instanceof StatusError ? error : internalError(errorMessage(error));
-    this.#write(`${JSON.stringify({ type: 'ERROR', object: status })}\n`);
+    this.#write(this.#options.encoding.event('ERROR', JSON.stringify(status)));
     this.end();
   }
 
@@ -175,7 +189,7 @@ class WatchStream implements WatchSink {
     if (this.#isOpen) return;
     this.#isOpen = true;
     this.#response.writeHead(200, {
-      'Content-Type': 'application/json',
+      'Content-Type': this.#options.encoding.contentType,
       'Cache-Control': 'no-cache, private',
       ...this.#options.headers,
     });
@@ -191,16 +205,16 @@ class WatchStream implements WatchSink {
     if (this.#isLive) this.#connection?.uncork();
   }
 
-  #line(type: string, view: View): string {
-    const { render, clock } = this.#options;
+  #line(type: string, view: View): string | Buffer {
+    const { render, encoding, clock } = this.#options;
     const text = renderObject(this.#row, view, { ...render, now: clock.now() }, this.#withHeader);
-    return `{"type":"${type}","object":${text}}\n`;
+    return encoding.event(type, text);
   }
 
   /** Watchers with the same key are sent the same bytes. */
   #encodingKey(type: string): string {
     const { form, includeObject } = this.#options.render;
     const { group, version } = this.#row;
-    return `${group}/${version}|${form.as}|${form.version}|${includeObject}|${type}|${this.#withHeader}`;
+    return `${group}/${version}|${form.media}|${form.as}|${form.version}|${includeObject}|${type}|${this.#withHeader}`;
   }
 }

@@ -46,10 +46,11 @@ export class Change {
   }
 
   /** The result of `encode` for this change, computed once per `key` and shared by all watchers with that key. */
-  encoded(key: string, encode: () => string): Buffer {
+  encoded(key: string, encode: () => string | Buffer): Buffer {
     let bytes = this.#encoded.get(key);
     if (bytes === undefined) {
-      bytes = Buffer.from(encode());
+      const made = encode();
+      bytes = typeof made === 'string' ? Buffer.from(made) : made;
       this.#encoded.set(key, bytes);
     }
     return bytes;

@@ -64,11 +64,30 @@ describe('the form of an answer', () => {
     ['application/vnd.kubernetes.protobuf,application/json', { media: 'json', as: 'object' }],
     ['application/json;as=Frob;v=v1;g=meta.k8s.io,application/json', { as: 'object' }],
     ['application/json;q=0.5,application/yaml', { media: 'yaml' }],
+    ['application/vnd.kubernetes.protobuf', { media: 'protobuf', as: 'object' }],
+    ['application/vnd.kubernetes.protobuf;stream=watch', { media: 'protobuf', as: 'object' }],
+    ['application/vnd.kubernetes.protobuf, */*;q=0.1', { media: 'json', as: 'object' }],
+    [
+      'application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/vnd.kubernetes.protobuf',
+      { as: 'object' },
+    ],
+    [
+      'application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io',
+      { media: 'protobuf', as: 'partials' },
+    ],
   ];
   for (const [accept, expected] of cases) {
     it(`for Accept: ${accept}`, () => expect(negotiate(accept, false)).toMatchObject(expected));
   }
-  it('that cannot be served is 406', () => expect(failureOf(() => negotiate('text/html', false)).code).toBe(406));
+  it.each([
+    'text/html',
+    'application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io',
+    'application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io',
+  ])('that cannot be served is 406: %s', (accept) => {
+    const message =
+      'only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf';
+    expect(failureOf(() => negotiate(accept, false))).toEqual({ code: 406, reason: 'NotAcceptable', message });
+  });
 });
 
 describe('rendering', () => {

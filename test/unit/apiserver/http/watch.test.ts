@@ -1,7 +1,12 @@
 import { once } from 'node:events';
 import { createServer, get, type IncomingMessage, type Server } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import { serveWatch, type WatchResponseOptions } from '../../../../apiserver/http/watch.ts';
+import {
+  JSON_LINES,
+  serveWatch,
+  type WatchEncoding,
+  type WatchResponseOptions,
+} from '../../../../apiserver/http/watch.ts';
 import type { ResourceKind } from '../../../../apiserver/kinds/resource.ts';
 import { patchObject } from '../../../../apiserver/registry/patch.ts';
 import { parseSelection } from '../../../../apiserver/registry/selectors.ts';
@@ -23,6 +28,7 @@ async function watch(
     as?: 'object' | 'table';
     timeoutSeconds?: number;
     row?: ResourceKind;
+    encoding?: WatchEncoding;
   } = {},
 ): Promise<{ response: IncomingMessage; lines: () => unknown[]; unread: () => number }> {
   const options: WatchResponseOptions = {
@@ -34,6 +40,7 @@ async function watch(
       allowBookmarks: more.allowBookmarks ?? false,
     },
     render: { form: { media: 'json', as: more.as ?? 'object', version: 'v1', pretty: false }, includeObject: 'None' },
+    encoding: more.encoding ?? JSON_LINES,
     timeoutSeconds: more.timeoutSeconds,
     clock: f.clock,
     headers: {},
@@ -87,6 +94,23 @@ describe('a watch on the wire', () => {
     await once(response, 'end');
     expect(response.statusCode).toBe(200);
     expect(lines()).toMatchObject([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }]);
+  });
+
+  it('is whatever its encoding makes of events and errors', async () => {
+    const encoding: WatchEncoding = {
+      contentType: 'text/plain',
+      event: (type, object) => Buffer.from(`["${type}",${object}]\n`),
+    };
+    const f = fixture();
+    const seen = await watch(f, { encoding });
+    createPod(f, 'a');
+    await expect.poll(() => seen.lines().length).toBe(1);
+    expect(seen.response.headers['content-type']).toBe('text/plain');
+    expect(seen.lines()).toMatchObject([['ADDED', { metadata: { name: 'a' } }]]);
+    f.store.compact(f.store.revision);
+    const { response, lines } = await watch(f, { resourceVersion: '1', encoding });
+    await once(response, 'end');
+    expect(lines()).toMatchObject([['ERROR', { kind: 'Status', code: 410 }]]);
   });
 
   it('sends a bookmark every minute to those that want them', async () => {
