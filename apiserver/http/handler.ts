@@ -454,7 +454,7 @@ export class Handler {
     }
     if (form.media === 'protobuf') {
       const { protobufOf } = await import('./protobuf-answer.ts');
-      return { code, contentType: PROTOBUF_TYPE, body: protobufOf(text), headers: all };
+      return { code, contentType: PROTOBUF_TYPE, body: await protobufOf(text), headers: all };
     }
     const body = form.pretty ? await converter.convert('json-to-pretty', text) : text;
     return { code, contentType: 'application/json', body: `${body}\n`, headers: all };

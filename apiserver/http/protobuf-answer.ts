@@ -13,6 +13,9 @@ import type { ResourceRequest } from './request.ts';
 import type { LongAnswer } from './resources.ts';
 import type { WatchEncoding } from './watch.ts';
 
+/** What of a list is encoded in one turn: some milliseconds' work, more for the first of them. */
+const TURN_BYTES = 16 * 1024;
+
 function objectOf(text: string): JsonObject {
   const value: unknown = JSON.parse(text);
   if (!isObject(value)) throw new RangeError('the answer is not an object');
@@ -32,33 +35,52 @@ function check(registry: Registry, request: ResourceRequest, as: Form['as']): vo
     throw noProtobuf(`*${version}.${kind}`);
 }
 
-/** An answer of one part: an object, a Status or a list. */
-export function protobufOf(text: string): Buffer {
-  const { items, ...rest } = objectOf(text);
-  if (!Array.isArray(items) || hasMessage(String(rest['apiVersion']), String(rest['kind']))) {
-    return encodeProtobuf({ ...rest, ...(items === undefined ? {} : { items }) });
+/** The items of a list as so many bytes to a turn of the event loop. */
+async function itemsInTurns(list: JsonObject, items: readonly unknown[]): Promise<Buffer[]> {
+  const parts: Buffer[] = [];
+  let turn: Buffer[] = [];
+  let length = 0;
+  for (const item of items) {
+    const bytes = encodeItems(list, [item]);
+    turn.push(bytes);
+    length += bytes.length;
+    if (length < TURN_BYTES) continue;
+    parts.push(Buffer.concat(turn));
+    turn = [];
+    length = 0;
+    await nextTurn();
   }
-  const encoded = encodeItems(rest, items);
-  const { head, tail } = encodeListFrame(rest, encoded.length);
-  return Buffer.concat([head, encoded, tail]);
+  parts.push(Buffer.concat(turn));
+  return parts;
 }
 
-/** A long list, each of its parts in a turn of its own. */
+function framed(list: JsonObject, parts: readonly Buffer[]): Buffer[] {
+  const { head, tail } = encodeListFrame(
+    list,
+    parts.reduce((sum, part) => sum + part.length, 0),
+  );
+  return [head, ...parts, tail];
+}
+
+/** An answer of one part: an object, a Status or a list. */
+export async function protobufOf(text: string): Promise<Buffer> {
+  const { items, ...rest } = objectOf(text);
+  if (!Array.isArray(items)) return encodeProtobuf(rest);
+  return Buffer.concat(framed(rest, await itemsInTurns(rest, items)));
+}
+
+/** A long list. */
 export async function longProtobufOf({ head, items, tail }: LongAnswer): Promise<Buffer[]> {
   const list = objectOf(`${head}${tail}`);
   const parts: Buffer[] = [];
-  let length = 0;
   for (const json of items) {
     const text = json.toString();
     const some: unknown = JSON.parse(`[${text.startsWith(',') ? text.slice(1) : text}]`);
     if (!Array.isArray(some)) throw new RangeError('the items of the answer are not a list');
-    const part = encodeItems(list, some);
-    length += part.length;
-    parts.push(part);
+    parts.push(...(await itemsInTurns(list, some)));
     await nextTurn();
   }
-  const frame = encodeListFrame(list, length);
-  return [frame.head, ...parts, frame.tail];
+  return framed(list, parts);
 }
 
 const FRAMES: WatchEncoding = {
