@@ -8,7 +8,6 @@ import { type HttpRequest, socketOf } from '../../lib/http-message.ts';
 import type { AggregationProxy } from '../aggregation/proxy.ts';
 import { type Audit, auditIdOf } from '../audit/audit.ts';
 import type { ResponseStatus } from '../audit/event.ts';
-import type { Attributes } from '../auth/attributes.ts';
 import { ANONYMOUS, type Authenticator } from '../auth/authenticate.ts';
 import { pathRefusal, refusal } from '../auth/authorize.ts';
 import type { Decision } from '../auth/authorizer.ts';
@@ -23,7 +22,6 @@ import type { Metrics } from '../metrics.ts';
 import type { Discovery } from '../ports.ts';
 import type { RequestProxy } from '../proxy/types.ts';
 import type { Caller, Registry } from '../registry/registry.ts';
-import { parseFieldSelector } from '../registry/selectors.ts';
 import { StoreFullError } from '../storage/object-store.ts';
 import { isKnown } from './compress.ts';
 import { admitConnection } from './connect.ts';
@@ -37,6 +35,7 @@ import { includeObject, watchOptions } from './options.ts';
 import { indexReply, isServed, PATH_NOT_FOUND } from './paths.ts';
 import { PROTOBUF_TYPE } from './protobuf-messages.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
+import { attributesOf } from './request-attributes.ts';
 import { LongAnswer, type ResourceHandler, rowFor } from './resources.ts';
 import { SNAPSHOT_PATH, sendFile } from './snapshot.ts';
 import { Visit } from './visit.ts';
@@ -464,26 +463,6 @@ export class Handler {
   close(): void {
     for (const end of this.#watches) end();
     this.#watches.clear();
-  }
-}
-
-/**
- * The attributes for the authorizer. A list, watch or deletion of a collection whose field selector requires one name is
- * a request for that object, as for a kubelet's secrets. A selector that cannot be parsed restricts nothing here and is
- * 400 later.
- */
-function attributesOf(request: ResourceRequest): Attributes {
-  const { verb, group, resource, subresource, namespace, name, query } = request;
-  const attributes = { verb, group, resource, subresource, namespace, name };
-  const selector = query.get('fieldSelector') ?? '';
-  if (selector === '' || !['list', 'watch', 'deletecollection'].includes(verb)) return attributes;
-  try {
-    const fields = parseFieldSelector(selector);
-    const named = fields.find(({ field, equal }) => field === 'metadata.name' && equal)?.value;
-    return { ...attributes, name: name === '' ? (named ?? '') : name, fields };
-  } catch (error) {
-    if (error instanceof StatusError) return attributes;
-    throw error;
   }
 }
 

@@ -100,6 +100,7 @@ describe('two stores on one etcd', () => {
         return one.put(key(name), { apiVersion: 'v1', kind: 'Pod', metadata: { name }, value });
       });
     await Promise.all(Array.from({ length: 10 }, (_, index) => take(index % 2 === 0 ? a : b, `p${index}`)));
+    await a.catchUp();
     const values = Array.from(a.scan('/pods'), (found) => Number(storedValue(found)));
     expect(values.sort((one, other) => one - other)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   });
