@@ -139,5 +139,5 @@ test.each<[string, RegExp]>([
 
 test('pods that are there and not Ready are named', async () => {
   const { commands } = await explained('unready', 'pods-unready', /^1 pod of it is not Ready: unready-/);
-  expect(commands[0]?.command).toMatch(/^nodelet explain pod /);
+  expect(commands[0]?.command).toMatch(/^nodelet explain --root \S+ pod /);
 });
