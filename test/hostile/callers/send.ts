@@ -6,14 +6,18 @@ import type { Credentials } from '../../support/api-server.ts';
 
 const HANG_MS = 30_000;
 const WATCH_MS = 25;
-const MAX_TEXT = 4 * 1024 * 1024;
+const MAX_BYTES = 4 * 1024 * 1024;
 
 export interface Sent {
   /** 0 when there was no answer. */
   readonly code: number;
   /** The body, or why there was no answer. */
   readonly text: string;
+  /** The body as it came; empty where there was no answer. */
+  readonly bytes: Buffer;
 }
+
+const NOTHING = Buffer.alloc(0);
 
 export interface Outgoing {
   readonly method: string;
@@ -77,21 +81,26 @@ export class Sender {
       headers: { ...type, ...length, ...authorization, ...headers },
       timeout: HANG_MS,
     });
-    const fail = (error: Error): void => resolve({ code: 0, text: error.message, reused: message.reusedSocket });
+    const fail = (error: Error): void =>
+      resolve({ code: 0, text: error.message, bytes: NOTHING, reused: message.reusedSocket });
     message.on('timeout', () => message.destroy(new Error(`no answer within ${HANG_MS} ms`)));
     message.on('error', fail);
     message.on('upgrade', ({ statusCode = 0 }, socket) => {
       socket.destroy();
-      resolve({ code: statusCode, text: '', reused: false });
+      resolve({ code: statusCode, text: '', bytes: NOTHING, reused: false });
     });
     message.on('response', (response) => {
       const { statusCode = 0 } = response;
-      let text = '';
-      const end = (): void => resolve({ code: statusCode, text, reused: false });
-      response.setEncoding('utf8');
-      response.on('data', (chunk: string) => {
-        text += chunk;
-        if (text.length > MAX_TEXT) message.destroy(new Error('an answer without end'));
+      const chunks: Buffer[] = [];
+      let length = 0;
+      const end = (): void => {
+        const whole = Buffer.concat(chunks);
+        resolve({ code: statusCode, text: whole.toString('utf8'), bytes: whole, reused: false });
+      };
+      response.on('data', (chunk: Buffer) => {
+        chunks.push(chunk);
+        length += chunk.length;
+        if (length > MAX_BYTES) message.destroy(new Error('an answer without end'));
       });
       response.on('end', end);
       response.on('error', (error) => (isWatch ? end() : fail(error)));

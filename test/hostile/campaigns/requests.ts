@@ -2,6 +2,8 @@
 // is a Status, nothing outside of the sender's namespace changes, and nothing stays in memory or in the store.
 
 import { PATH_NOT_FOUND } from '../../../apiserver/http/paths.ts';
+import { decodeProtobuf } from '../../../apiserver/http/protobuf.ts';
+import { MAGIC } from '../../../apiserver/http/protobuf-messages.ts';
 import { at, TestApiServer } from '../../support/api-server.ts';
 import { Sender, type Sent } from '../callers/send.ts';
 import type { Campaign, CampaignContext, Figures } from '../campaign.ts';
@@ -47,6 +49,12 @@ function isStatus(text: string, code: number): boolean {
   }
   const [kind, status, own, message] = ['kind', 'status', 'code', 'message'].map((field) => at(value, field));
   return kind === 'Status' && status === 'Failure' && own === code && typeof message === 'string' && message !== '';
+}
+
+/** A refusal in protobuf as the JSON that it stands for. */
+function readable(sent: Sent): Sent {
+  const isProtobuf = sent.code >= 400 && sent.bytes.subarray(0, 4).equals(MAGIC);
+  return isProtobuf ? { ...sent, text: JSON.stringify(decodeProtobuf(sent.bytes)) } : sent;
 }
 
 /** What is wrong with the answer; '' for nothing. */
@@ -101,7 +109,7 @@ async function run({ rounds, seed, log }: CampaignContext): Promise<Figures> {
     const seen: Seen = { objects: examples, tokens: [], revisions: [] };
     log(`${before.size} objects outside of the sandbox, of ${examples.size} kinds`);
     const one = async ({ dry, request }: { dry: boolean; request: FuzzRequest }): Promise<void> => {
-      const sent = await sender.send(dry ? server.admin : stand.tenant, request);
+      const sent = readable(await sender.send(dry ? server.admin : stand.tenant, request));
       tried++;
       codes.set(sent.code, (codes.get(sent.code) ?? 0) + 1);
       if (sent.code >= 400 && sent.code < 500) refused++;
