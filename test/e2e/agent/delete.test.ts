@@ -6,6 +6,7 @@ import { isAlive, type ProcessId, readProcess } from '../../../lib/processes.ts'
 import type { TestLab } from '../support/lab.ts';
 import { freePort } from '../support/ports.ts';
 import { shareLab } from '../support/shared-lab.ts';
+import { untilTouched } from '../support/until-touched.ts';
 import {
   apply,
   eventually,
@@ -42,7 +43,7 @@ async function anyAlive(ids: readonly ProcessId[]): Promise<boolean> {
 
 /** After TERM it exits once it may, and logs that. */
 const GRACEFUL =
-  'trap "echo asked; while [ ! -e /may-end ]; do sleep 0.1; done; echo done; exit 0" TERM; echo here; ' +
+  `trap "echo asked; ${untilTouched('/may-end')}; echo done; exit 0" TERM; echo here; ` +
   'while :; do sleep 1000 & wait $!; done';
 const DEAF = 'trap "" TERM; while :; do sleep 1; done';
 

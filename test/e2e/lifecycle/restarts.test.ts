@@ -20,6 +20,7 @@ import {
 } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
+import { untilTouched } from '../support/until-touched.ts';
 
 let lab: TestLab;
 let before: readonly string[];
@@ -77,7 +78,7 @@ test('a container for debugging waits for its target, with a reason', async () =
   const first = {
     name: 'first',
     image: 'busybox:stable',
-    command: ['sh', '-c', 'trap "exit 1" TERM; while [ ! -e /go ]; do sleep 0.1; done'],
+    command: ['sh', '-c', `trap "exit 1" TERM; ${untilTouched('/go')}`],
   };
   await apply(lab, shellPod('early', FOREVER, { initContainers: [first] }));
   await podWhen(lab, 'early', 'initializing', (pod) => container(pod, 'first').state?.running !== undefined);

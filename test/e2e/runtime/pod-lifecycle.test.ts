@@ -4,6 +4,7 @@ import { access, readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PodLifecycleEvent } from '../../../agent/ports/runtime.ts';
+import { untilTouched } from '../support/until-touched.ts';
 import {
   BUSYBOX,
   cgroupsNamed,
@@ -115,7 +116,7 @@ describe('a pod on containerd', () => {
   });
 
   test('the exit of a container is reported without a list, and the next observation shows it in full', async () => {
-    const script = 'echo last words > /dev/termination-log; while [ ! -e /go ]; do sleep 0.05; done; exit 3';
+    const script = `echo last words > /dev/termination-log; ${untilTouched('/go')}; exit 3`;
     // It exits after its start is known: an exit beside StartContainer has its status read once more.
     const started = await startPod(lab, testPod(script));
     const running = lab.spans.length;

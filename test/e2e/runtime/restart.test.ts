@@ -9,6 +9,7 @@ import { createLogReader } from '../../../agent/runtime/logs/read-logs.ts';
 import { LogRotation } from '../../../agent/runtime/logs/rotation.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
+import { untilTouched } from '../support/until-touched.ts';
 import {
   cgroupsNamed,
   containerSpec,
@@ -137,7 +138,7 @@ test('a followed log goes on through a rotation that the runtime takes part in, 
     // Half of it comes after the rotation.
     testPod(
       'i=0; while [ $i -lt 40 ]; do echo line $i; i=$((i+1)); ' +
-        'while [ $i -eq 20 ] && [ ! -e /go ]; do sleep 0.05; done; done; echo the end',
+        `if [ $i -eq 20 ]; then ${untilTouched('/go')}; fi; done; echo the end`,
     ),
   );
   const path = lab.runtime.containerLogPath(started.ref, 'main', 0);
