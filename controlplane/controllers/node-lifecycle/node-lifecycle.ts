@@ -7,7 +7,7 @@ import { resourcePath } from '../../../client/paths.ts';
 import { type Change, objectKey } from '../../../client/store.ts';
 import type { Lease, Node, Pod } from '../../../client/types.ts';
 import { WorkQueue } from '../../../client/workqueue.ts';
-import { elapsedMs, type MonotonicMs } from '../../../lib/clock.ts';
+import { elapsedMs, type MonotonicMs, plusMs } from '../../../lib/clock.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
 import type { Informers } from '../../informers.ts';
 import type { Controller, ControllerContext } from '../../runtime.ts';
@@ -66,11 +66,14 @@ export class NodeLifecycleController implements Controller {
   readonly #buckets = new Map<string, Bucket>();
   /** No node of the cluster is ready. */
   #isTotal = false;
+  /** Until then, nodes that are Unknown keep their pods. */
+  #unknownSparedUntil: MonotonicMs;
 
   constructor(context: ControllerContext, informers: Needed, settings: Partial<NodeLifecycleSettings> = {}) {
     this.#context = context;
     this.#informers = informers;
     this.#settings = { ...NODE_LIFECYCLE_DEFAULTS, ...settings };
+    this.#unknownSparedUntil = context.clock.monotonic();
     this.queue = new WorkQueue({ clock: context.clock });
     this.metrics = new NodeLifecycleMetrics(() => zoneCounts(informers.nodes.list()));
     informers.nodes.onChange((changes) => {
@@ -154,17 +157,36 @@ export class NodeLifecycleController implements Controller {
     // Renewals do not queue the node; it is checked again when the last known renewal has become too old.
     if (silentMs < graceMs) this.queue.addAfter(key, graceMs - silentMs);
     else {
-      const declared = await this.#declareUnknown(node);
+      const declared = await this.#declareUnknown(node).finally(() => {
+        if (elapsedMs(now, clock.monotonic()) >= nodeMonitorGraceMs / 2) this.#serverWasSilent();
+      });
       if (declared) this.#podsToMark.add(key);
       if (this.#podsToMark.has(key)) await this.#markPodsNotReady(key);
       if (declared) return;
     }
-    const awaits = !this.#isTotal && awaitsEviction(node);
+    const awaits = this.#mayBeEvicted(node);
     if (!awaits) this.#wait(key, undefined);
     // Its own change brings the node back here: two writes of the same version would get in each other's way.
     if ((await this.#taint(node, this.#isTotal ? 'never' : 'not yet')) !== 'unchanged') return;
     if (await this.#label(node)) return;
     if (awaits) this.#wait(key, zoneOf(node));
+  }
+
+  /**
+   * A server that takes that long to answer one request has not taken the nodes' leases either: each node has its whole grace period
+   * again, also the one that was declared Unknown by that request.
+   */
+  #serverWasSilent(): void {
+    const { clock, log } = this.#context;
+    const now = clock.monotonic();
+    for (const name of this.#lastSign.keys()) this.#lastSign.set(name, now);
+    this.#unknownSparedUntil = plusMs(now, this.#settings.nodeMonitorGraceMs);
+    log(`${this.name}: the API server was silent: each Node has its grace period again`);
+  }
+
+  #mayBeEvicted(node: Node): boolean {
+    if (this.#isTotal || !awaitsEviction(node)) return false;
+    return readyStatus(node) !== 'Unknown' || this.#context.clock.monotonic() >= this.#unknownSparedUntil;
   }
 
   /** Events of nodes that come and go. */
@@ -243,7 +265,7 @@ export class NodeLifecycleController implements Controller {
     const bucket = this.#buckets.get(zone);
     if (name === undefined || bucket === undefined || this.#isTotal) return;
     const node = this.#informers.nodes.get(name);
-    if (node === undefined || !awaitsEviction(node)) {
+    if (node === undefined || !this.#mayBeEvicted(node)) {
       this.#wait(name, undefined);
       this.queue.add(`${ZONE}${zone}`);
       return;

@@ -223,8 +223,8 @@ test('of a StatefulSet whose node is cut off no pod runs twice: its name is free
   expect(looks).toBeGreaterThan(10);
 });
 
-// A node whose lease comes later than that of others, once the server answers, is Unknown for a moment: its pods tolerate that, as they
-// do with the five minutes that they have by default.
+// A node whose lease comes later than that of others, once the server answers, may be Unknown for a moment. It has its grace period
+// again; on a busy machine its kubelet may need longer than that, which its pods tolerate, as they do with the five minutes of the default.
 test('an API server that is silent for longer than the grace period costs no node its pods', async () => {
   const before = await podsOf('web');
   const { spec } = await get<Service>('v1', 'services', 'web');

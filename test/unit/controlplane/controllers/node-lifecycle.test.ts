@@ -101,6 +101,8 @@ const lease = (name: string, renewTime: string): Lease => ({
   metadata: meta(name, 'kube-node-lease'),
   spec: { renewTime },
 });
+const readyOf = (node: Node | undefined): string | undefined =>
+  node?.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
 const taints = (body: unknown): readonly Taint[] => {
   return (body as { spec?: { taints?: Taint[] | null } }).spec?.taints ?? [];
 };
@@ -182,6 +184,36 @@ describe('NodeLifecycleController', () => {
       'n RegisteredNode: Node n event: Registered Node n in Controller',
       'n NodeNotReady: Node n status is now: NodeNotReady',
     ]);
+  });
+
+  it('evicts nothing for a silence of the API server itself: each node has its grace period again', async () => {
+    const { clock, executed, context, informers, client, replace, run, logs } = cluster([]);
+    run(new NodeLifecycleController(context, informers));
+    replace([makeNode('n', 'True'), makeNode('m', 'True')]);
+    const put = client.onWrite;
+    let answers = Promise.resolve();
+    const silentFor = (ms: number): void => {
+      answers = clock.sleep(ms);
+    };
+    client.onWrite = async (write) => {
+      await answers;
+      return put(write);
+    };
+    await clock.advance(40_000);
+    informers.nodeLeases.upsert(lease('m', '1'));
+    await clock.advance(9_999);
+    silentFor(30_000);
+    await clock.advance(30_001);
+    // n was declared Unknown by the request that waited; its lease comes later than that of m.
+    expect(logs.filter((line) => line.includes('silent'))).toHaveLength(1);
+    expect(readyOf(informers.nodes.get('n'))).toBe('Unknown');
+    await clock.advance(49_000);
+    informers.nodeLeases.upsert(lease('m', '2'));
+    expect(executed).toEqual([]);
+    // It has given no sign in the time that it was given.
+    await clock.advance(1_000);
+    expect(executed.map(([name]) => name)).toEqual(['n']);
+    expect(readyOf(informers.nodes.get('m'))).toBe('True');
   });
 
   it('gives a node that has not reported yet its own time', async () => {
