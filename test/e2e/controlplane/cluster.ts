@@ -17,12 +17,17 @@ import type { DriverEndpoint } from '../../../controlplane/csi/shared/drivers.ts
 import { type ControlPlaneOptions, runControlPlane } from '../../../controlplane/main.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
+import { freePort } from '../support/ports.ts';
 
 const GOOD: RuntimeConditionSnapshot = { ok: true, reason: '', message: '' };
 export const NODE = 'node-1';
 
 /** Calls `check` until it returns something, and fails with the last error. */
-export async function eventually<T>(what: string, check: () => Promise<T | undefined>, timeoutMs = 60_000): Promise<T> {
+export async function eventually<T>(
+  what: string,
+  check: () => Promise<T | undefined>,
+  timeoutMs = 120_000,
+): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const found = await check();
@@ -53,6 +58,8 @@ export class Cluster implements AsyncDisposable {
   readonly #running: Promise<unknown>[] = [];
   readonly #clients: ApiClient[] = [];
   #server: RunningApiServer | undefined;
+  /** None of those that the kernel lends: it is to be free as well when the server is started again. */
+  #port: number | undefined;
   readonly logs: string[] = [];
   readonly tracer = new Tracer();
 
@@ -68,10 +75,11 @@ export class Cluster implements AsyncDisposable {
 
   /** Starts the API server, again on the port and data it had. */
   async startServer(): Promise<void> {
+    this.#port ??= await freePort();
     this.#server = await startLabApiServer({
       root: this.root,
       bindAddress: '127.0.0.1',
-      port: this.#server?.port ?? 0,
+      port: this.#port,
       nodeName: NODE,
       tracer: this.tracer,
       clock: systemClock,

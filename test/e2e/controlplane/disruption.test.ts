@@ -89,14 +89,13 @@ const scenarios = versions.map(({ command, version }) => {
     const [first, second] = nodes;
     const node = podsOn(first).length > 0 ? first : second;
     const other = node === first ? second : first;
-    const drainIt = (timeout: string) => kubectl.run(['drain', node, '--ignore-daemonsets', `--timeout=${timeout}`]);
-    const refused = await drainIt('1s');
-    expect(refused.code).not.toBe(0);
-    expect(refused.stderr).toContain("Cannot evict pod as it would violate the pod's disruption budget.");
+    const args = ['drain', node, '--ignore-daemonsets', '--timeout=240s'];
+    // It goes on trying until it is stopped here.
+    await kubectl.untilError(args, /Cannot evict pod as it would violate the pod's disruption budget\./);
     expect(podsOn(node).filter(isActive).length).toBeGreaterThan(0);
     await kubectl.ok('patch', 'pdb/guard', '-p', '{"spec":{"maxUnavailable":3}}');
     await allowed(3);
-    const drained = await drainIt('60s');
+    const drained = await kubectl.run(args);
     expect(drained.stderr).not.toContain('Cannot evict');
     expect(drained.stdout).toContain(`node/${node} drained`);
     await eventually('three pods on the other node', async () =>

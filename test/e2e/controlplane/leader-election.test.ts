@@ -7,7 +7,11 @@ import type { Lease, Pod } from '../../../client/types.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import { Cluster, eventually } from './cluster.ts';
 
-const FIGURES = { leaseDurationMs: 3000, renewDeadlineMs: 2000, retryPeriodMs: 200 };
+/**
+ * No lease is lost here because the machine is slow: the leader that is stopped gives its lease up, and the other one
+ * takes it at its next try.
+ */
+const FIGURES = { leaseDurationMs: 100_000, renewDeadlineMs: 80_000, retryPeriodMs: 1000 };
 const namespace = 'default';
 
 let cluster: Cluster;
@@ -27,11 +31,16 @@ const leaders = async (): Promise<Readonly<Record<string, string | undefined>>> 
   return Object.fromEntries(items.map(({ metadata, spec }) => [metadata.name, spec?.holderIdentity]));
 };
 const leadersBecome = (identity: string) =>
-  eventually(`${identity} to lead`, async () => {
-    const found = await leaders();
-    const both = ['kube-controller-manager', 'kube-scheduler'].every((lease) => found[lease] === identity);
-    return both ? true : undefined;
-  });
+  eventually(
+    `${identity} to lead`,
+    async () => {
+      const found = await leaders();
+      const both = ['kube-controller-manager', 'kube-scheduler'].every((lease) => found[lease] === identity);
+      return both ? true : undefined;
+    },
+    // A lease that could not be given up in time is taken when it has ended.
+    3 * FIGURES.leaseDurationMs,
+  );
 
 /** How many pods the set has after it has as many as it should; two that work at once make more. */
 async function replicaSet(name: string): Promise<readonly Pod[]> {

@@ -23,7 +23,9 @@ export interface Kubectl {
   ok(...args: readonly string[]): Promise<string>;
   /** Applies or creates from a manifest. Throws when it exits with anything but 0. */
   feed(manifest: string, ...args: readonly string[]): Promise<string>;
-  /** Runs until its output satisfies `enough`, then stops it. Throws after a minute. */
+  /** Runs until it has written this to its error output, then stops it. Throws when it ends by itself, or after two minutes. */
+  untilError(args: readonly string[], text: RegExp): Promise<void>;
+  /** Runs until its output satisfies `enough`, then stops it. Throws after two minutes. */
   until(
     args: readonly string[],
     enough: (stdout: string) => boolean,
@@ -31,7 +33,7 @@ export interface Kubectl {
   ): Promise<string>;
 }
 
-const UNTIL_DEADLINE_MS = 60_000;
+const UNTIL_DEADLINE_MS = 120_000;
 
 export function kubectlFor(command: string, kubeconfig: string, home: string): Kubectl {
   const environment = (extra: Record<string, string> = {}): Record<string, string> => ({
@@ -61,6 +63,25 @@ export function kubectlFor(command: string, kubeconfig: string, home: string): K
     if (code !== 0) throw new Error(`kubectl ${args.join(' ')} exited with ${code}: ${stderr}${stdout}`);
     return stdout;
   };
+  const untilError: Kubectl['untilError'] = (args, text) =>
+    new Promise((resolve, reject) => {
+      const child = spawn(command, args, { env: environment(), stdio: ['ignore', 'ignore', 'pipe'] });
+      let stderr = '';
+      let stopped = false;
+      const deadline = setTimeout(() => child.kill(), UNTIL_DEADLINE_MS);
+      child.stderr.setEncoding('utf8').on('data', (more: string) => {
+        stderr += more;
+        if (!text.test(stderr)) return;
+        stopped = true;
+        child.kill();
+      });
+      child.on('error', reject);
+      child.on('close', () => {
+        clearTimeout(deadline);
+        if (stopped) resolve();
+        else reject(new Error(`kubectl ${args.join(' ')} ended without ${text}: ${stderr}`));
+      });
+    });
   const until: Kubectl['until'] = (args, enough, onStart) =>
     new Promise((resolve, reject) => {
       const child = spawn(command, args, { env: environment(), stdio: ['ignore', 'pipe', 'pipe'] });
@@ -86,7 +107,8 @@ export function kubectlFor(command: string, kubeconfig: string, home: string): K
         else reject(new Error(`kubectl ${args.join(' ')} never showed what was waited for: ${stdout}${stderr}`));
       });
     });
-  return { run, ok: (...args) => must(args), feed: (manifest, ...args) => must(args, manifest), until };
+  const feed: Kubectl['feed'] = (manifest, ...args) => must(args, manifest);
+  return { run, ok: (...args) => must(args), feed, until, untilError };
 }
 
 export interface TestServer {
