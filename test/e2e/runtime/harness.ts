@@ -20,6 +20,7 @@ import type { CriRuntimeOptions, NodeSettings } from '../../../agent/runtime/opt
 import type { CriRuntime } from '../../../agent/runtime/types.ts';
 import type { Container, Pod } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
+import { isErrno } from '../../../lib/errors.ts';
 import { exec } from '../../../lib/exec.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
 import { type RunningContainerd, startContainerd } from '../support/containerd.ts';
@@ -204,7 +205,7 @@ export async function removePod(lab: RuntimeLab, started: StartedPod, runtime = 
 
 /** Polls until `condition` returns something; a test's deadline, not a way to wait for logic. */
 export async function eventually<T>(what: string, condition: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + 120_000;
   for (;;) {
     const value = await condition();
     if (value !== undefined) return value;
@@ -218,11 +219,24 @@ export async function filesIn(directory: string): Promise<string[]> {
 }
 
 /** The container's processes, as the machine numbers them. */
-export async function pidsOf(lab: RuntimeLab, pod: Pod, containerId: ContainerId): Promise<number[]> {
+async function pidsOf(lab: RuntimeLab, pod: Pod, containerId: ContainerId): Promise<number[]> {
   const mount = lab.cgroups.version === 1 ? '/sys/fs/cgroup/memory' : '/sys/fs/cgroup';
   const directory = join(mount, cgroupParent(lab.node.cgroups, pod), containerId);
   const text = await readFile(join(directory, 'cgroup.procs'), 'utf8');
   return text.split('\n').filter(Boolean).map(Number);
+}
+
+/** Kills the container's processes, as from outside: those that the death of the first takes with it may be gone by their turn. */
+export async function killProcesses(lab: RuntimeLab, pod: Pod, containerId: ContainerId): Promise<void> {
+  const pids = await pidsOf(lab, pod, containerId);
+  if (pids.length === 0) throw new Error(`container ${containerId} has no processes`);
+  for (const pid of pids) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch (error) {
+      if (!isErrno(error, 'ESRCH')) throw error;
+    }
+  }
 }
 
 /** Cgroups of that name at the top of any hierarchy of this machine, by whatever version and controller. */

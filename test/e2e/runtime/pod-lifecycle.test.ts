@@ -11,7 +11,7 @@ import {
   containerSpec,
   eventually,
   filesIn,
-  pidsOf,
+  killProcesses,
   type RuntimeLab,
   refOf,
   removePod,
@@ -141,9 +141,7 @@ describe('a pod on containerd', () => {
   test('a container killed from outside is restarted beside its predecessor, whose log stays', async () => {
     const pod = testPod('echo run; sleep 300');
     const started = await startPod(lab, pod);
-    const pids = await pidsOf(lab, pod, started.containerId);
-    expect(pids.length).toBeGreaterThan(0);
-    for (const pid of pids) process.kill(pid, 'SIGKILL');
+    await killProcesses(lab, pod, started.containerId);
     await eventually('the event', () =>
       events.find((event) => event.type === 'containerDied' && event.containerId === started.containerId),
     );

@@ -15,7 +15,7 @@ import {
   containerSpec,
   eventually,
   filesIn,
-  pidsOf,
+  killProcesses,
   type RuntimeLab,
   removePod,
   startPod,
@@ -39,10 +39,9 @@ afterAll(async () => {
 test('a runtime that restarts is found again: containers live on, exits in between are reported, events flow', async () => {
   const survivor = await startPod(lab, testPod('sleep 300'));
   const victim = await startPod(lab, testPod('sleep 300'));
-  const pids = await pidsOf(lab, victim.pod, victim.containerId);
   // Held still, it cannot see the death; the restart kills it before it could.
   process.kill(lab.containerd.pid, 'SIGSTOP');
-  for (const pid of pids) process.kill(pid, 'SIGKILL');
+  await killProcesses(lab, victim.pod, victim.containerId);
   await lab.containerd.restart();
   await eventually('an answer', async () => {
     try {
@@ -61,7 +60,7 @@ test('a runtime that restarts is found again: containers live on, exits in betwe
     state: 'running',
   });
   expect((await eventually('the stream', () => lab.runtime.capabilities())).events).not.toBe('poll');
-  for (const pid of await pidsOf(lab, survivor.pod, survivor.containerId)) process.kill(pid, 'SIGKILL');
+  await killProcesses(lab, survivor.pod, survivor.containerId);
   await eventually('an event over the new stream', () =>
     events.find((event) => event.containerId === survivor.containerId && event.type === 'containerDied'),
   );
