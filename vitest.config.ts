@@ -11,7 +11,7 @@ const patient = {
   testTimeout: 300_000,
   hookTimeout: 300_000,
   // What is polled in a lab is often a program's answer: kubectl alone takes a tenth of a second of processor time.
-  expect: { poll: { timeout: 60_000, interval: 150 } },
+  expect: { poll: { timeout: 120_000, interval: 150 } },
   setupFiles: ['test/support/patience.ts'],
   // As for the unit tests: each file in a process of its own would load some 300 modules again.
   isolate: false,
