@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { ApiError, isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
+import { Reflector } from '../../../client/reflector.ts';
 import type { ContainerStatus, Event, Node, Pod, PodSpec } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../../lib/errors.ts';
@@ -17,7 +18,7 @@ import type { Span } from '../../../lib/trace.ts';
 import type { TestLab } from '../support/lab.ts';
 
 /** For giving up only: two busy cores may take long over what a quiet machine does at once. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 120_000;
 /** As long as kubectl itself may take in a test. */
 const DELETED_MS = 120_000;
 
@@ -141,6 +142,39 @@ export async function podWhen(
   } catch (error) {
     throw new Error(`${errorMessage(error)}; it is ${JSON.stringify(last?.status)}`);
   }
+}
+
+/**
+ * Watches a pod from now on, and resolves with the first version that is as `accept` wants it: for what lasts only a
+ * moment, and is over when someone looks again. To be called before whatever leads to it.
+ */
+export async function podSeen(
+  lab: Pick<TestLab, 'client' | 'namespace'>,
+  name: string,
+  what: string,
+  accept: (pod: Pod) => boolean,
+): Promise<{ readonly seen: Promise<Pod> }> {
+  const path = resourcePath('v1', 'pods', { namespace: lab.namespace });
+  const query = { fieldSelector: `metadata.name=${name}` };
+  const reflector = new Reflector<Pod>({ client: lab.client, path, query, clock: systemClock });
+  const over = new AbortController();
+  const versions: Pod[] = [];
+  reflector.store.onChange((changes) => {
+    for (const change of changes) if (change.type !== 'removed') versions.push(change.object);
+  });
+  const watching = reflector.run(over.signal);
+  await reflector.store.whenSynced();
+  const found = async (): Promise<Pod> => {
+    try {
+      return await eventually(`pod ${name} to have been ${what}`, () => versions.find(accept));
+    } catch (error) {
+      throw new Error(`${errorMessage(error)}; it was ${JSON.stringify(versions.map(({ status }) => status))}`);
+    } finally {
+      over.abort();
+      await watching;
+    }
+  };
+  return { seen: found() };
 }
 
 export function isReady(pod: Pod): boolean {

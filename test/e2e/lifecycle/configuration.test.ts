@@ -279,7 +279,7 @@ describe('the environment', () => {
     expect(container(pod).state?.waiting?.message).toBe('configmap "later" not found');
     const metadata = { name: 'later', namespace: 'default' };
     await apply(lab, { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { a: 'b' } });
-    await ready(lab, 'waits', 40_000);
+    await ready(lab, 'waits');
     await remove('waits');
   });
 });
@@ -358,8 +358,14 @@ test('a collector gets the spans of a pod’s start as the kubelet names them, o
   const ofPod = (name: string): CollectedSpan[] =>
     collector.spans.filter((span) => span.name === name && span.attributes['k8s.pod.name'] === 'traced');
   const started = 'runtime.v1.RuntimeService/StartContainer';
-  await vi.waitUntil(() => ofPod(started).length > 0 && ofPod('syncPod').length > 0, { timeout: 60_000 });
-  const [start] = ofPod(started);
+  const [start] = await vi.waitUntil(
+    () => {
+      const found = ofPod(started);
+      // A round is exported when it has ended, which is after what it did.
+      return ofPod('syncPod').some(({ traceId }) => traceId === found[0]?.traceId) ? found : undefined;
+    },
+    { timeout: 120_000 },
+  );
   expect(start).toMatchObject({
     kind: 'SPAN_KIND_CLIENT',
     resource: { 'service.name': 'kubelet', 'k8s.node.name': lab.nodeName },

@@ -18,6 +18,7 @@ import {
   FOREVER,
   getPod,
   gone,
+  podSeen,
   podWhen,
   ready,
   shellPod,
@@ -29,6 +30,8 @@ let lab: TestLab;
 
 beforeAll(async () => {
   lab = await shareLab();
+  // Its deadline comes while other tests run, and leaves a slow machine the time to start it.
+  await apply(lab, shellPod('late', FOREVER, { activeDeadlineSeconds: 60 }));
 });
 /** What the tests put beside the lab's own files. */
 const made: string[] = [];
@@ -267,12 +270,13 @@ describe('hooks', () => {
     const before = (await agentLog(lab)).length;
     const noise = 'head -c 6000000 /dev/zero | tr "\\\\0" x >&2; exit 3';
     const lifecycle = { postStart: { exec: { command: ['sh', '-c', noise] } } };
-    await apply(lab, shellPod('noisy', FOREVER, {}, { lifecycle }));
-    const pod = await podWhen(
+    // Until the back-off of the next start is reported in its place.
+    const pod = await podSeen(
       lab,
       'noisy',
       'reported',
-      (each) => container(each).state?.waiting?.reason === 'PostStartHookError',
+      ({ status }) => status?.containerStatuses?.[0]?.state?.waiting?.reason === 'PostStartHookError',
+      () => apply(lab, shellPod('noisy', FOREVER, {}, { lifecycle })),
     );
     const message = container(pod).state?.waiting?.message ?? '';
     expect(message).toMatch(/^Exec lifecycle hook .* exited with 3: x{10240}, message: "x+$/);
@@ -337,8 +341,8 @@ test('a container restarts by its own rules in a pod that never restarts', async
 });
 
 test('activeDeadlineSeconds ends a pod with DeadlineExceeded, also when it is set while the pod runs', async () => {
-  await apply(lab, shellPod('late', FOREVER, { activeDeadlineSeconds: 20 }), shellPod('later', FOREVER));
-  await Promise.all([ready(lab, 'late'), ready(lab, 'later')]);
+  await apply(lab, shellPod('later', FOREVER));
+  await ready(lab, 'later');
   await lab.kubectl('patch', 'pod', 'later', '--patch', '{"spec":{"activeDeadlineSeconds":1}}');
   for (const name of ['late', 'later']) {
     const done = await podWhen(lab, name, 'Failed', ({ status }) => status?.phase === 'Failed');

@@ -44,7 +44,9 @@ test('a container that fails liveness is started again under OnFailure, although
     failureThreshold: 1,
     timeoutSeconds: 30,
   };
-  await apply(lab, shellPod('sick', FOREVER, { restartPolicy: 'OnFailure' }, { livenessProbe }));
+  // It ends at once when it is told to, and has the time for that.
+  const spec = { restartPolicy: 'OnFailure', terminationGracePeriodSeconds: 60 } as const;
+  await apply(lab, shellPod('sick', FOREVER, spec, { livenessProbe }));
   await ready(lab, 'sick');
   await lab.kubectl('exec', 'sick', '--', 'touch', '/dead');
   const again = await podWhen(

@@ -165,7 +165,9 @@ function isStatusWrite(span: Span): boolean {
 describe('liveness', () => {
   test('that fails has the container restarted, killed right after the deciding result', async () => {
     const livenessProbe = { exec: { command: ['cat', '/ok'] }, periodSeconds: 5, failureThreshold: 2, ...patient };
-    await apply(lab, shellPod('sick', `touch /ok; ${FOREVER}`, {}, { livenessProbe }));
+    // It ends at once when it is told to, and has the time for that.
+    const spec = { terminationGracePeriodSeconds: 60 };
+    await apply(lab, shellPod('sick', `touch /ok; ${FOREVER}`, spec, { livenessProbe }));
     const before = await ready(lab, 'sick');
     await inside('sick', 'rm /ok');
     const pod = await podWhen(lab, 'sick', 'restarted', (now) => container(now).restartCount === 1 && isReady(now));
@@ -175,9 +177,12 @@ describe('liveness', () => {
     await eventWhen(lab, 'sick', 'Killing', /^Container main failed liveness probe, will be restarted$/);
     const { first, deciding, kill } = await eventually('the spans of the kill', async () => {
       const own = (await spans(lab)).filter((span) => span.pod?.uid === pod.metadata.uid);
-      const failures = own.filter((span) => span.kind === 'probe' && span.attributes['result'] === 'failure');
       const stop = own.find((span) => span.kind === 'cri' && span.name === 'StopContainer');
-      const [one, two] = failures;
+      // The last two before it: the very first probe may have come before the file was there.
+      const [one, two] = own
+        .filter((span) => span.kind === 'probe' && span.attributes['result'] === 'failure')
+        .filter(({ start, durationMs }) => stop !== undefined && start + durationMs <= stop.start)
+        .slice(-2);
       return one && two && stop ? { first: one, deciding: two, kill: stop } : undefined;
     });
     const late = kill.start - (deciding.start + deciding.durationMs);
