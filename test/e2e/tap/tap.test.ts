@@ -32,8 +32,9 @@ async function serve(args: readonly string[], ready: string): Promise<Running> {
   child.stderr?.on('data', (part: Buffer) => {
     text += part.toString();
   });
+  // Not `exit`: its last lines may not have been read by then.
   const ended = new Promise<void>((resolve) =>
-    child.once('exit', () => {
+    child.once('close', () => {
       running.delete(child);
       resolve();
     }),
