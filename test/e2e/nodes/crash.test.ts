@@ -41,10 +41,11 @@ beforeAll(async () => {
   const flags = ['--nodes', '2', '--without', 'controllers,scheduler', '--images', 'build', '--root', root];
   up = spawn(NODELET, ['up', ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
   for (const stream of [up.stdout, up.stderr]) stream?.on('data', (data: Buffer) => (output += data.toString()));
-  await eventually('the lab to be up', () => {
+  const isUp = (): true | undefined => {
     if (up.exitCode !== null) throw new Error(output);
     return output.includes('The lab is up') ? true : undefined;
-  });
+  };
+  await eventually('the lab to be up', isUp, 280_000);
 });
 
 afterAll(async () => {
@@ -72,7 +73,7 @@ test('another controller manager and another scheduler take the place of the lab
   );
   const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: pods });
   await execOk('kubectl', ['--kubeconfig', paths.kubeconfig, 'apply', '-f', '-'], { ...kubectlOptions(), stdin: list });
-  await kubectl('wait', '--for=condition=Ready', 'pod/on-node-1', 'pod/on-node-2', '--timeout=60s');
+  await kubectl('wait', '--for=condition=Ready', 'pod/on-node-1', 'pod/on-node-2', '--timeout=110s');
 });
 
 /** Everything that the lab can have left, one line each. */
