@@ -22,6 +22,7 @@ describe('a demo', () => {
   let root: string;
   let before: MachineSnapshot;
   let child: ChildProcess | undefined;
+  let closed: Promise<unknown>;
   let errors = '';
 
   beforeEach(async () => {
@@ -45,6 +46,8 @@ describe('a demo', () => {
     child.stderr?.on('data', (chunk: Buffer) => {
       errors += chunk.toString();
     });
+    // Not `exit`: what it wrote last may not have been read by then.
+    closed = once(child, 'close');
     return child;
   };
   const nothingIsLeft = async (): Promise<void> => {
@@ -59,13 +62,16 @@ describe('a demo', () => {
     const { stdout, exitCode } = demo('pipe');
     expect(exitCode).toBeNull();
     let output = '';
+    let programs: readonly string[] = [];
     for await (const chunk of stdout ?? []) {
       output += String(chunk);
+      if (!output.includes('containerd serves')) continue;
+      programs = (await labProcesses(root)).map((entry) => entry.comm);
       // Leaving the loop closes the pipe.
-      if (output.includes('containerd serves')) break;
+      break;
     }
-    expect((await labProcesses(root)).map((entry) => entry.comm)).toContain('containerd');
-    if (child !== undefined && child.exitCode === null) await once(child, 'close');
+    expect(programs).toContain('containerd');
+    await closed;
     expect([child?.exitCode, errors]).toEqual([1, expect.stringContaining('(EPIPE): taking everything down')]);
     await nothingIsLeft();
   });
@@ -76,7 +82,7 @@ describe('a demo', () => {
       const file = openSync(log, 'a');
       demo(file);
       closeSync(file);
-      if (child !== undefined) await once(child, 'close');
+      await closed;
       expect(await readFile(log, 'utf8')).toContain('== starting a lab');
     } finally {
       await execOk('umount', [join(directory, 'log')]);

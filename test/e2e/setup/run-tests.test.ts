@@ -10,6 +10,7 @@ import { expect, it } from 'vitest';
 import { labPaths } from '../../../cli/lab/paths.ts';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { exists } from '../../../cli/lab/root.ts';
+import { isErrno } from '../../../lib/errors.ts';
 import { exec } from '../../../lib/exec.ts';
 import { listProcesses } from '../../../lib/processes.ts';
 
@@ -52,8 +53,18 @@ it.each(['SIGTERM', 'SIGKILL'] as const)(
       await ended;
       // After SIGKILL the runner waits for nothing: then it is the test's process that ends without it.
       if (signal === 'SIGKILL') {
-        for (const entry of await ofVitest(temporary)) process.kill(entry, 'SIGKILL');
-        await expect.poll(() => exists(root), { timeout: 200_000, interval: 200 }).toBe(false);
+        for (const pid of await ofVitest(temporary)) {
+          try {
+            process.kill(pid, 'SIGKILL');
+          } catch (error) {
+            // A worker ends when the process that has started it does.
+            if (!isErrno(error, 'ESRCH')) throw error;
+          }
+        }
+        // Its guardian takes it down, and the run directory last of all.
+        const { runDir } = labPaths(root);
+        const isThere = async (): Promise<boolean> => (await exists(root)) || (await exists(runDir));
+        await expect.poll(isThere, { timeout: 200_000, interval: 200 }).toBe(false);
       } else expect(child.exitCode).toBe(143);
       expect(await labProcesses(root)).toEqual([]);
       expect(await exists(root)).toBe(false);
