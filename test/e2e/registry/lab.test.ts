@@ -7,7 +7,17 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Pod } from '../../../client/types.ts';
 import { exec } from '../../../lib/exec.ts';
-import { apply, container, eventWhen, FOREVER, getPod, podWhen, ready, shellPod } from '../agent/harness.ts';
+import {
+  apply,
+  container,
+  eventually,
+  eventWhen,
+  FOREVER,
+  getPod,
+  podWhen,
+  ready,
+  shellPod,
+} from '../agent/harness.ts';
 import { verdictFor } from '../explain/answers.ts';
 import { type PrivateLab, startLab } from '../support/lab.ts';
 
@@ -82,7 +92,10 @@ test.each([
   const pod = await ready(lab, name);
   expect(pod.spec.containers[0]?.imagePullPolicy).toBe('Always');
   await eventWhen(lab, name, 'Pulled', new RegExp(`^Successfully pulled image "${image}" in `));
-  expect(await requests()).toContainEqual(expect.stringContaining(`"msg":"HEAD /v2/${path}"`));
+  const line = `"msg":"HEAD /v2/${path}"`;
+  await eventually('the request in the log', async () =>
+    (await requests()).some((each) => each.includes(line)) ? true : undefined,
+  );
 });
 
 test.each([

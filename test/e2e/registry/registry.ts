@@ -23,6 +23,8 @@ export interface TestRegistry {
   readonly host: string;
   /** How long each request for a manifest is held back, ms. */
   delayMs: number;
+  /** Requests for manifests are held back until so many repositories are requested at once; from then on by the delay alone. */
+  together: number;
   /** The most repositories with concurrent requests for manifests, since this was last set to 0. */
   most: number;
   /** "GET /v2/team/app/manifests/v1", with its user. */
@@ -81,6 +83,7 @@ export async function startRegistry(): Promise<TestRegistry> {
     if (counted) {
       requested.set(repository, (requested.get(repository) ?? 0) + 1);
       registry.most = Math.max(registry.most, requested.size);
+      while (registry.most < registry.together) await systemClock.sleep(20);
       await systemClock.sleep(registry.delayMs);
     }
     const isOpen = url.startsWith('/v2/library/') && (method === 'GET' || method === 'HEAD');
@@ -113,6 +116,7 @@ export async function startRegistry(): Promise<TestRegistry> {
   const registry: TestRegistry = {
     host,
     delayMs: 0,
+    together: 0,
     most: 0,
     requests: [],
     async push(containerd, image, repository, tag) {
