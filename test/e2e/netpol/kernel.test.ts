@@ -168,6 +168,11 @@ beforeAll(async () => {
     run: insideNode,
   });
   await Promise.race([ready.promise, running]);
+  // The servers may not listen yet.
+  for (const port of [80, 81]) {
+    await eventually('the servers', async () => ((await opens('client', ADDRESS.web, port, 30)) ? true : undefined));
+  }
+  await eventually('the one outside', async () => ((await opens('web', ADDRESS.outside, 80, 30)) ? true : undefined));
   await expectOpen(['client', ADDRESS.web, 80], ['client', ADDRESS.web, 81], ['web', ADDRESS.outside, 80]);
 }, 120_000);
 
