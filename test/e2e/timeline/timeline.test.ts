@@ -174,7 +174,7 @@ test('nodelet trace --detail has what was sent to the runtime and to CNI plugins
       spans.length = 0;
       return false;
     },
-    { timeout: 120_000 },
+    { timeout: 240_000 },
   );
   child.kill('SIGTERM');
   expect(JSON.parse(detailOf('RunPodSandbox')?.['request'] ?? '{}')).toMatchObject({

@@ -46,7 +46,8 @@ const runners: readonly (readonly [string, Exec])[] = [
 
 describe.each(runners)('a program that no signal ends, %s', (_, run) => {
   test('is given up after its time limit, and others run meanwhile', async () => {
-    const hanging = run('touch', [join(frozen, 'file')], { timeoutMs: 500 });
+    // Long enough for it to come as far as the call.
+    const hanging = run('touch', [join(frozen, 'file')], { timeoutMs: 2_000 });
     for (let index = 0; index < 5; index++) {
       expect(await run('sh', ['-c', 'cat; exit 4'], { stdin: 'text' })).toMatchObject({ code: 4, stdout: 'text' });
     }
