@@ -19,7 +19,7 @@ test.each([[['lab', 'list']], [['experiment', 'list']], [['kubeconfig', '--help'
   'nodelet %j without a reader ends quietly, as in "… | head"',
   async (words) => {
     const args = ['-c', UNREAD, 'sh', join(dir, 'unread'), NODELET, ...words];
-    const { code, stderr } = await exec('sh', args, { timeoutMs: 25_000 });
+    const { code, stderr } = await exec('sh', args, { timeoutMs: 110_000 });
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   },
 );
