@@ -4,7 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,6 +25,8 @@ import { kubectlOptions, labNames, SETTLE_MS } from '../support/lab.ts';
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 
 let root: string;
+/** What is in front of PATH. */
+let front: string;
 let before: MachineSnapshot;
 let guardian: Awaited<ReturnType<typeof guardLab>>;
 let up: ChildProcess;
@@ -36,6 +38,7 @@ const kubectl = (...args: string[]): Promise<string> =>
 
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'nodelet-e2e-'));
+  front = await mkdtemp(join(tmpdir(), 'nodelet-front-'));
   guardian = await guardLab(root);
   before = await snapshotMachine({ directories: [root] });
   const flags = ['--nodes', '2', '--without', 'controllers,scheduler', '--images', 'build', '--root', root];
@@ -54,6 +57,7 @@ afterAll(async () => {
   await exec(NODELET, ['down', '--root', root]);
   await guardian?.dismiss();
   await removeTree(root);
+  await removeTree(front);
 });
 
 test('another controller manager and another scheduler take the place of the lab’s', async () => {
@@ -100,12 +104,18 @@ test('down takes everything away after up was killed, parts of the nodes, and an
   const agents = own.filter(({ argv }) => argv.includes('--hostname-override') && argv.includes('node-2'));
   expect(ofOne.length).toBeGreaterThan(0);
   for (const entry of [...ofOne, ...agents]) await signalProcess(entry, 'SIGKILL');
-  const first = spawn(NODELET, ['down', '--root', root], { stdio: 'ignore' });
+  // It ends the lab's programs first, then removes links, and the marker last: it is held where it first calls `ip`.
+  const held = join(front, 'held');
+  const script = `#!/bin/sh\necho $$ > ${held}.new && mv ${held}.new ${held}\nexec sleep 100000\n`;
+  await writeFile(join(front, 'ip'), script, { mode: 0o755 });
+  const env = { ...process.env, PATH: `${front}:${process.env['PATH']}` };
+  const first = spawn(NODELET, ['down', '--root', root], { stdio: 'ignore', env });
   const over = once(first, 'exit');
-  // It ends the lab's programs first, and removes the marker last.
-  await eventually('the programs to be gone', async () => ((await programs()).length === 0 ? true : undefined));
+  const ip = await eventually('its first call of ip', async () => Number(await readFile(held, 'utf8')));
+  expect(await programs()).toEqual([]);
   first.kill('SIGKILL');
   expect(await over).toEqual([null, 'SIGKILL']);
+  process.kill(ip, 'SIGKILL');
   expect(existsSync(join(root, MARKER_NAME))).toBe(true);
   await execOk(NODELET, ['down', '--root', root]);
   expect(await leftOver()).toEqual([]);
