@@ -1,6 +1,7 @@
 // What works beside the requests once the server listens, as kube-apiserver's PostStartHooks: the first objects, and the controllers that
 // keep objects up to date which the server itself writes. Serves nothing.
 
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '../lib/clock.ts';
 import { WebhookClient } from './admission/webhooks/client.ts';
 import { AggregationController } from './aggregation/controller.ts';
@@ -10,6 +11,7 @@ import { type Advertised, bootstrap } from './bootstrap.ts';
 import { DefinitionController } from './crd/controller.ts';
 import type { FlowControl } from './flowcontrol/flow-control.ts';
 import { followFlowConfig } from './flowcontrol/follow.ts';
+import { IdentityLease } from './identity-lease.ts';
 import type { Metrics } from './metrics.ts';
 import type { Pki } from './pki/types.ts';
 import { kindSource, PolicyStatusController } from './policy-status.ts';
@@ -32,6 +34,8 @@ export const POST_START_HOOKS = [
   'crd-informer-synced',
   'start-system-namespaces-controller',
   'start-cluster-authentication-info-controller',
+  'start-kube-apiserver-identity-lease-controller',
+  'start-kube-apiserver-identity-lease-garbage-collector',
   'start-service-ip-repair-controllers',
   'rbac/bootstrap-roles',
   'scheduling/bootstrap-system-priority-classes',
@@ -62,6 +66,8 @@ export interface PostStartParts {
   /** Where the cluster reaches this server. */
   readonly advertised: Advertised;
   readonly serviceCidrs: readonly string[];
+  /** The machine's, which the server's identity is made of. */
+  readonly hostname: string;
   readonly clock: Clock;
   readonly log: (message: string) => void;
   /** Called with each hook that has done its work. */
@@ -71,7 +77,7 @@ export interface PostStartParts {
 /** Resolves with the function that stops them. */
 export async function runPostStartHooks(parts: PostStartParts): Promise<() => Promise<void>> {
   const { registry, store, pki, clientCas, metrics, flow, aggregation, advertised, serviceCidrs, clock, log } = parts;
-  const { onFinished } = parts;
+  const { hostname, onFinished } = parts;
   // Both are made before the server listens.
   onFinished('start-apiserver-admission-initializer', 'generic-apiserver-start-informers');
   await bootstrap(registry, { advertised, pki, clientCas, serviceCidrs, log });
@@ -81,6 +87,10 @@ export async function runPostStartHooks(parts: PostStartParts): Promise<() => Pr
   const endpoints = new ServiceEndpoints({ registry, advertised, leases: store.masterLeases, clock, log });
   await endpoints.start();
   onFinished('bootstrap-controller');
+  const identity = new IdentityLease({ registry, hostname, instance: randomUUID(), clock, log });
+  await identity.start();
+  onFinished('start-kube-apiserver-identity-lease-controller');
+  onFinished('start-kube-apiserver-identity-lease-garbage-collector');
   const addresses = new ServiceCidrController(registry, clock, log);
   await addresses.start();
   onFinished('start-service-ip-repair-controllers', 'start-kubernetes-service-cidr-controller');
@@ -110,6 +120,7 @@ export async function runPostStartHooks(parts: PostStartParts): Promise<() => Pr
   );
   policies.start();
   return async () => {
+    await identity.stop();
     await endpoints.stop();
     stopCleanup();
     stopFlow();

@@ -156,11 +156,17 @@ export class RequestHeaders {
   }
 }
 
-/** The authenticating proxy's CA and headers; undefined without flags of it. Throws UserError. */
+/** The authenticating proxy's CA and headers. */
+export interface ProxyCa {
+  readonly settings: RequestHeaderSettings;
+  readonly ca: ClientCa;
+}
+
+/** Undefined without flags of it. Throws UserError. */
 export function openProxyCa(
   options: RequestHeaderOptions | undefined,
   parts: Pick<ClientCaOptions, 'clock' | 'log'>,
-): { readonly settings: RequestHeaderSettings; readonly ca: ClientCa } | undefined {
+): ProxyCa | undefined {
   if (options === undefined) return undefined;
   const settings = requestHeaderSettings(options);
   return { settings, ca: new ClientCa({ what: 'request header CA file', path: settings.clientCaFile, ...parts }) };

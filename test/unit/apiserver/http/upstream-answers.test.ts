@@ -66,6 +66,8 @@ it('health has the checks of kube-apiserver, and each has a path', async () => {
     ...['bootstrap-controller', 'start-system-namespaces-controller', 'start-service-ip-repair-controllers'],
     ...['rbac/bootstrap-roles', 'scheduling/bootstrap-system-priority-classes'],
     ...['start-cluster-authentication-info-controller', 'start-kube-aggregator-informers'],
+    ...['start-kube-apiserver-identity-lease-controller'],
+    ...['start-kube-apiserver-identity-lease-garbage-collector'],
     ...['apiservice-registration-controller', 'apiservice-status-local-available-controller'],
     ...['apiservice-status-remote-available-controller', 'kube-apiserver-autoregistration'],
     ...['apiservice-openapi-controller', 'apiservice-openapiv3-controller', 'apiservice-discovery-controller'],
@@ -74,7 +76,7 @@ it('health has the checks of kube-apiserver, and each has a path', async () => {
   for (const root of ['/healthz', '/livez', '/readyz']) {
     const own = root === '/readyz' ? [...checks, 'informer-sync', 'etcd-readiness', 'shutdown'] : checks;
     const found = await lines(`${root}?verbose=1`);
-    expect(found.filter((line) => line.startsWith('[+]poststarthook/'))).toHaveLength(22);
+    expect(found.filter((line) => line.startsWith('[+]poststarthook/'))).toHaveLength(24);
     expect(found).toEqual(expect.arrayContaining(own.map((name) => `[+]${name} ok`)));
     expect(found.at(-1)).toBe(`${root.slice(1)} check passed`);
     expect(await lines(`${root}/poststarthook/crd-informer-synced`)).toEqual(['ok']);
