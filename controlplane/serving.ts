@@ -1,5 +1,5 @@
 // The HTTPS server of a control plane's part, on the port and with the paths that kube-scheduler's and kube-controller-manager's
-// have: /healthz, /livez and /readyz for everybody, /metrics for those who may get it. Decides no figures.
+// have: /healthz, /livez and /readyz for everybody, /metrics and /metrics/slis for those who may get them. Decides no figures.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -17,6 +17,7 @@ import type { ConfigMap } from '../client/types.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errorMessage, UserError } from '../lib/errors.ts';
 import { answerHealth, type HealthCheck, isHealthPath } from '../lib/health-checks.ts';
+import { HealthSlis } from '../lib/health-slis.ts';
 import type { ServingCertificate } from '../lib/made-certificate.ts';
 import { METRICS_CONTENT_TYPE } from '../lib/metrics.ts';
 import { retryUntilAborted, steadyPauses } from '../lib/retry.ts';
@@ -54,10 +55,11 @@ export async function serve(options: ServingOptions): Promise<number> {
   const { address, port, certificate, log, signal } = options;
   // No client certificate is trusted until the CA is known. A caller whose certificate is not trusted may still have a token.
   const tls = { ...certificate, ca: [], requestCert: true, rejectUnauthorized: false };
+  const slis = new HealthSlis();
   let server: Server;
   try {
     server = createServer({ ...tls, requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS }, (request, response) => {
-      answer(request, response, options).catch((error: unknown) => {
+      answer(request, response, options, slis).catch((error: unknown) => {
         log(`${request.url}: ${errorMessage(error)}`);
         send(response, status(500, 'InternalError', errorMessage(error)));
       });
@@ -122,11 +124,16 @@ function send(response: ServerResponse, { code, type, body }: Answer): void {
 
 const text = (code: number, body: string): Answer => ({ code, type: 'text/plain; charset=utf-8', body });
 
-async function answer(request: IncomingMessage, response: ServerResponse, options: ServingOptions): Promise<void> {
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: ServingOptions,
+  slis: HealthSlis,
+): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? '/', 'https://component');
   const { part, log } = options;
   if (isHealthPath(pathname)) {
-    const health = await answerHealth(pathname, searchParams, part.checks);
+    const health = await answerHealth(pathname, searchParams, part.checks, slis);
     for (const failure of health?.failures ?? []) log(`health check failed: ${failure}`);
     send(response, health === undefined ? text(404, '404 page not found\n') : text(health.code, health.body));
     return;
@@ -142,8 +149,10 @@ async function answer(request: IncomingMessage, response: ServerResponse, option
     send(response, status(403, 'Forbidden', `forbidden: User "${user.name}" cannot ${verb} path "${pathname}"`));
     return;
   }
-  if (pathname !== '/metrics') send(response, text(404, '404 page not found\n'));
-  else send(response, { code: 200, type: METRICS_CONTENT_TYPE, body: await part.metrics() });
+  const page = (body: string): Answer => ({ code: 200, type: METRICS_CONTENT_TYPE, body });
+  if (pathname === '/metrics') send(response, page(await part.metrics()));
+  else if (pathname === '/metrics/slis') send(response, page(slis.text()));
+  else send(response, text(404, '404 page not found\n'));
 }
 
 async function callerOf(request: IncomingMessage, { client, clock }: ServingOptions): Promise<User | undefined> {

@@ -1,6 +1,8 @@
 // /healthz, /livez and /readyz, with each check by its path, ?verbose and ?exclude, in kube-apiserver's form. What is checked
 // is server.ts's.
 
+import type { HealthPath, HealthSlis } from './health-slis.ts';
+
 export interface HealthCheck {
   /** "etcd", "poststarthook/rbac/bootstrap-roles" */
   readonly name: string;
@@ -23,15 +25,17 @@ export function isHealthPath(path: string): boolean {
   return PATH.test(path);
 }
 
-/** The answer to a health path; undefined where it names no check. */
+/** The answer to a health path; undefined where it names no check. What the checks of a whole path say is counted in `slis`. */
 export async function answerHealth(
   path: string,
   query: URLSearchParams,
   all: readonly HealthCheck[],
+  slis?: HealthSlis,
 ): Promise<HealthAnswer | undefined> {
-  const [, root = '', one = ''] = PATH.exec(path) ?? [];
+  const [, found, one = ''] = PATH.exec(path) ?? [];
+  const root = found === 'livez' || found === 'readyz' ? found : 'healthz';
   const checks = all.filter(({ readinessOnly }) => readinessOnly !== true || root === 'readyz');
-  if (one === '') return answerAll(root, query, checks);
+  if (one === '') return answerAll(root, query, checks, slis);
   const named = checks.find(({ name }) => name === one);
   if (named === undefined) return undefined;
   const why = await failure(named);
@@ -39,7 +43,12 @@ export async function answerHealth(
   return { code: 500, body: `internal server error: ${why}\n`, failures: [`${one}: ${why}`] };
 }
 
-async function answerAll(root: string, query: URLSearchParams, checks: readonly HealthCheck[]): Promise<HealthAnswer> {
+async function answerAll(
+  root: HealthPath,
+  query: URLSearchParams,
+  checks: readonly HealthCheck[],
+  slis: HealthSlis | undefined,
+): Promise<HealthAnswer> {
   const excluded = new Set(query.getAll('exclude').filter((name) => name !== ''));
   const failures: string[] = [];
   const lines: string[] = [];
@@ -49,6 +58,7 @@ async function answerAll(root: string, query: URLSearchParams, checks: readonly 
       continue;
     }
     const why = await failure(one);
+    slis?.observe(one.name, root, why === undefined);
     if (why !== undefined) failures.push(`${one.name}: ${why}`);
     // The health is open to all, the reasons are for the log.
     lines.push(why === undefined ? `[+]${one.name} ok` : `[-]${one.name} failed: reason withheld`);

@@ -14,6 +14,8 @@ import { logWatch } from '../client/watch-log.ts';
 import { readFileIfExists } from '../lib/atomic.ts';
 import type { Clock } from '../lib/clock.ts';
 import { exec } from '../lib/exec.ts';
+import { answerHealth } from '../lib/health-checks.ts';
+import { HealthSlis } from '../lib/health-slis.ts';
 import { closeServer, listen, respondMetrics } from '../lib/http-listen.ts';
 import { RestClientMetrics } from '../lib/rest-client-metrics.ts';
 import type { Tracer } from '../lib/trace.ts';
@@ -166,11 +168,20 @@ function healthHandler(
   };
 }
 
+/** Its /healthz says that the process answers, as kube-proxy's there does; whether rules are written is the other port's. */
 function metricsHandler({ mode }: ProxyOptions, metrics: ProxyMetrics): RequestListener {
+  const slis = new HealthSlis();
+  const answers = async (url: string): Promise<string> => {
+    const { pathname, searchParams } = new URL(url, 'http://proxy');
+    const health = await answerHealth(pathname, searchParams, [{ name: 'ping', check: () => undefined }], slis);
+    return health?.body ?? '';
+  };
   return (request, response) => {
     const path = request.url?.split('?')[0];
     if (path === '/proxyMode') response.end(mode);
     else if (path === '/metrics') respondMetrics(response, metrics.text());
+    else if (path === '/metrics/slis') respondMetrics(response, Promise.resolve(slis.text()));
+    else if (path === '/healthz') void answers(request.url ?? path).then((body) => response.end(body));
     else response.writeHead(404).end();
   };
 }

@@ -12,6 +12,7 @@ import { ConnectionGuard } from '../../lib/connection-guard.ts';
 import { type ConnectionLimits, connectionLimits } from '../../lib/connection-limits.ts';
 import { openFilesLimit } from '../../lib/descriptors.ts';
 import { errnoOf, errorMessage, UserError } from '../../lib/errors.ts';
+import { HealthSlis } from '../../lib/health-slis.ts';
 import { invariantViolations } from '../../lib/invariant.ts';
 import type { ServingCertificate } from '../../lib/made-certificate.ts';
 import { METRICS_CONTENT_TYPE } from '../../lib/metrics.ts';
@@ -46,6 +47,7 @@ export function createKubeletServer(options: KubeletServerOptions): KubeletServe
 class HttpsKubeletServer implements KubeletServer {
   readonly #options: KubeletServerOptions;
   readonly #callers: Callers;
+  readonly #slis = new HealthSlis();
   readonly #guard: ConnectionGuard;
   /** Connections that were upgraded: the HTTP server no longer tracks them. */
   readonly #upgraded = new Set<Duplex>();
@@ -230,6 +232,8 @@ class HttpsKubeletServer implements KubeletServer {
         return sendText(response, 200, 'ok', clock);
       case 'healthz': {
         const moves = syncLoopHealth?.() === undefined;
+        for (const check of ['ping', 'log']) this.#slis.observe(check, 'healthz', true);
+        this.#slis.observe('syncloop', 'healthz', moves);
         const { status, body } = healthz(moves, query.has('verbose'), invariantViolations());
         return sendText(response, status, body, clock);
       }
@@ -262,6 +266,8 @@ class HttpsKubeletServer implements KubeletServer {
         return await own.agent();
       case 'probes':
         return await own.probes();
+      case 'slis':
+        return this.#slis.text();
       default:
         return await usage[page]();
     }

@@ -5,7 +5,7 @@ import type { StreamTarget } from './streams.ts';
 
 export type Route =
   | { readonly kind: 'healthz' | 'ping' | 'syncloop' | 'pods' | 'runningPods' | 'configz' | 'summary' }
-  | { readonly kind: 'metrics'; readonly page: 'agent' | 'resource' | 'cadvisor' | 'probes' }
+  | { readonly kind: 'metrics'; readonly page: 'agent' | 'resource' | 'cadvisor' | 'probes' | 'slis' }
   | { readonly kind: 'containerLogs'; readonly namespace: string; readonly pod: string; readonly container: string }
   | { readonly kind: 'stream'; readonly target: StreamTarget };
 
@@ -31,6 +31,7 @@ const FIXED: Readonly<Record<string, Route>> = {
   '/metrics/resource': { kind: 'metrics', page: 'resource' },
   '/metrics/cadvisor': { kind: 'metrics', page: 'cadvisor' },
   '/metrics/probes': { kind: 'metrics', page: 'probes' },
+  '/metrics/slis': { kind: 'metrics', page: 'slis' },
   '/healthz/ping': { kind: 'ping' },
   '/healthz/log': { kind: 'ping' },
   '/healthz/syncloop': { kind: 'syncloop' },

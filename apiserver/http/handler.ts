@@ -4,7 +4,9 @@
 import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../lib/errors.ts';
 import { answerHealth, type HealthCheck, isHealthPath } from '../../lib/health-checks.ts';
+import { HealthSlis } from '../../lib/health-slis.ts';
 import { type HttpRequest, socketOf } from '../../lib/http-message.ts';
+import { METRICS_CONTENT_TYPE } from '../../lib/metrics.ts';
 import type { AggregationProxy } from '../aggregation/proxy.ts';
 import { type Audit, auditIdOf } from '../audit/audit.ts';
 import type { ResponseStatus } from '../audit/event.ts';
@@ -108,6 +110,7 @@ export function warningHeaders(warnings: readonly string[]): string[] {
 
 export class Handler {
   readonly #parts: HandlerParts;
+  readonly #slis = new HealthSlis();
   readonly #watches = new Set<() => void>();
   readonly #visits = new WeakMap<HttpRequest, Visit>();
 
@@ -190,9 +193,8 @@ export class Handler {
       }
       if (parsed.kind === 'path') {
         if (isHealthPath(parsed.path)) return await this.#health(parsed);
-        if (parsed.path === '/metrics' && parsed.verb === 'get') {
-          return { code: 200, headers: NO_CACHE, ...(await this.#parts.metrics.show()) };
-        }
+        const figures = await this.#figures(parsed);
+        if (figures !== undefined) return figures;
         const { snapshot, flowDump } = this.#parts;
         const table = parsed.path.startsWith(DEBUG_PREFIX) ? flowDump?.(parsed.path, parsed.query) : undefined;
         if (table !== undefined && parsed.verb === 'get') {
@@ -369,9 +371,16 @@ export class Handler {
     return () => timer.cancel();
   }
 
+  async #figures({ path, verb }: PathRequest): Promise<Reply | undefined> {
+    if (verb !== 'get') return undefined;
+    if (path === '/metrics') return { code: 200, headers: NO_CACHE, ...(await this.#parts.metrics.show()) };
+    if (path !== '/metrics/slis') return undefined;
+    return { code: 200, headers: NO_CACHE, contentType: METRICS_CONTENT_TYPE, body: this.#slis.text() };
+  }
+
   async #health({ path, verb, query }: PathRequest): Promise<Reply> {
     if (verb !== 'get' && verb !== 'head') throw methodNotAllowed();
-    const answer = await answerHealth(path, query, this.#parts.health);
+    const answer = await answerHealth(path, query, this.#parts.health, this.#slis);
     if (answer === undefined) return PATH_NOT_FOUND;
     const { code, body, failures } = answer;
     if (failures.length > 0) this.#parts.log(`${path} check failed: ${failures.join('; ')}`);

@@ -10,7 +10,7 @@ import { type Metrics, type RequestLabels, type ServedRequest, verbLabel } from 
 import type { Registry } from '../registry/registry.ts';
 import { type ApiRequest, parseRequest } from './request.ts';
 
-const PATHS = new Set(['/metrics', '/version', '/api', '/apis', '/openapi/v2', '/openapi/v3']);
+const PATHS = new Set(['/metrics', '/metrics/slis', '/version', '/api', '/apis', '/openapi/v2', '/openapi/v3']);
 
 /** The labels of a request. Pure. */
 export function labelsOf(

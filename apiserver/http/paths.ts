@@ -22,6 +22,7 @@ const ALWAYS = [
   '/apis',
   '/apis/',
   '/metrics',
+  '/metrics/slis',
   '/openapi/v2',
   '/openapi/v3',
   '/openapi/v3/',

@@ -445,4 +445,6 @@ test('health and metrics as kube-proxy has them', async () => {
     return true;
   });
   expect(await get(metricsPort, '/proxyMode')).toBe('nftables');
+  expect(await get(metricsPort, '/healthz')).toBe('ok');
+  expect(await get(metricsPort, '/metrics/slis')).toContain('kubernetes_healthcheck{name="ping",type="healthz"} 1\n');
 });

@@ -107,6 +107,11 @@ describe('metrics', () => {
       groups: ['monitors', 'system:authenticated'],
       nonResourceAttributes: { path: '/metrics', verb: 'get' },
     });
+    const slis = await get('/metrics/slis', bearer('good'));
+    expect(slis.body).toMatch(
+      /^kubernetes_healthchecks_total\{name="informer-sync",status="error",type="readyz"\} 1$/m,
+    );
+    expect(await get('/metrics/slis')).toMatchObject({ code: 403 });
     expect(await get('/nothing', bearer('good'))).toMatchObject({ code: 404 });
   });
 

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { answerHealth, type HealthCheck, isHealthPath } from '../../../lib/health-checks.ts';
+import { HealthSlis } from '../../../lib/health-slis.ts';
 
 const good: HealthCheck = { name: 'ping', check: () => undefined };
 const bad: HealthCheck = { name: 'etcd', check: () => Promise.reject(new Error('no leader')) };
@@ -37,4 +38,41 @@ it('a path of a check that there is none of, or not for this path, is not found'
 
 it('a failure is for the log with its reason', async () => {
   expect((await answerHealth('/readyz', new URLSearchParams(), [bad]))?.failures).toEqual(['etcd: no leader']);
+});
+
+it('what came of the checks of whole paths is on /metrics/slis; those that are excluded or called alone are not', async () => {
+  const slis = new HealthSlis();
+  let leader = false;
+  const etcd: HealthCheck = { name: 'etcd', check: leaderOrThrow };
+  function leaderOrThrow(): void {
+    if (!leader) throw new Error('no leader');
+  }
+  const ask = async (path: string, query = ''): Promise<unknown> =>
+    await answerHealth(path, new URLSearchParams(query), [good, etcd, late], slis);
+  await ask('/livez');
+  await ask('/livez', 'exclude=etcd');
+  await ask('/livez/etcd');
+  leader = true;
+  await ask('/readyz');
+  await ask('/readyz');
+  expect(
+    slis
+      .text()
+      .split('\n')
+      .filter((line) => !line.startsWith('#')),
+  ).toEqual([
+    'kubernetes_healthcheck{name="etcd",type="livez"} 0',
+    'kubernetes_healthcheck{name="etcd",type="readyz"} 1',
+    'kubernetes_healthcheck{name="ping",type="livez"} 1',
+    'kubernetes_healthcheck{name="ping",type="readyz"} 1',
+    'kubernetes_healthcheck{name="shutdown",type="readyz"} 1',
+    'kubernetes_healthchecks_total{name="etcd",status="error",type="livez"} 1',
+    'kubernetes_healthchecks_total{name="etcd",status="success",type="readyz"} 2',
+    'kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 2',
+    'kubernetes_healthchecks_total{name="ping",status="success",type="readyz"} 2',
+    'kubernetes_healthchecks_total{name="shutdown",status="success",type="readyz"} 2',
+    '',
+  ]);
+  expect(slis.text()).toContain('# TYPE kubernetes_healthcheck gauge\n');
+  expect(slis.text()).toContain('# TYPE kubernetes_healthchecks_total counter\n');
 });

@@ -260,6 +260,9 @@ describe('what is served', () => {
     expect(await ask(port, '/healthz/ping')).toMatchObject({ status: 200, body: 'ok' });
     problem = undefined;
     expect(await ask(port, '/healthz')).toMatchObject({ status: 200, body: 'ok' });
+    const slis = (await ask(port, '/metrics/slis')).body;
+    expect(slis).toContain('kubernetes_healthcheck{name="syncloop",type="healthz"} 1\n');
+    expect(slis).toMatch(/^kubernetes_healthchecks_total\{name="syncloop",status="error",type="healthz"\} [1-9]$/m);
   });
 
   test('an invariant that was violated is counted in /healthz?verbose, and fails nothing', async () => {

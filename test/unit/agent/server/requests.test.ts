@@ -43,6 +43,7 @@ describe('paths', () => {
     ['/metrics/cadvisor', { kind: 'metrics', page: 'cadvisor' }],
     ['/metrics/probes', { kind: 'metrics', page: 'probes' }],
     ['/metrics/resource/', { kind: 'metrics', page: 'resource' }],
+    ['/metrics/slis', { kind: 'metrics', page: 'slis' }],
     ['/metrics/other', undefined],
   ])('%s', (path, route) => {
     expect(parseRoute(path)).toEqual(route);

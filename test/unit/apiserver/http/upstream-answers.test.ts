@@ -83,6 +83,14 @@ it('health has the checks of kube-apiserver, and each has a path', async () => {
   }
 });
 
+it('what came of health checks is at /metrics/slis', async () => {
+  await stand.call({ path: '/livez', as: stand.admin });
+  const { text, headers } = await stand.call({ path: '/metrics/slis', as: stand.admin });
+  expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+  expect(text).toContain('kubernetes_healthcheck{name="poststarthook/rbac/bootstrap-roles",type="livez"} 1\n');
+  expect(text).toMatch(/^kubernetes_healthchecks_total\{name="etcd",status="success",type="livez"\} [1-9]\d*$/m);
+});
+
 describe('a request for a resource', () => {
   it.each<[method: string, path: string, code: number, message: string]>([
     ['OPTIONS', MAPS, 405, NOT_ALLOWED],
