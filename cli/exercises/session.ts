@@ -9,6 +9,7 @@ import type { Exercise, Ground, Machine } from '../../labs/exercises/model.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { Tracer } from '../../lib/trace.ts';
 import type { LabPaths } from '../lab/paths.ts';
+import { labEnvironment } from '../lab/processes.ts';
 import { type LabState, runtimeSocket } from '../lab/state.ts';
 
 /** Texts, manifests and solutions. */
@@ -38,6 +39,7 @@ export function groundOf(
     cgroupDriver: state.cgroupDriver ?? 'cgroupfs',
     cniConfDir: paths.cni.confDir,
     cniBinDir: paths.cni.binDir,
+    environment: labEnvironment(paths.root),
   };
 }
 

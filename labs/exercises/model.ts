@@ -36,6 +36,8 @@ export interface Ground {
   readonly cgroupDriver: 'cgroupfs' | 'systemd';
   readonly cniConfDir: string;
   readonly cniBinDir: string;
+  /** Whole, for programs that are part of the lab while the exercise is under way: by it `nodelet down` knows them. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 /** A lab that runs. */

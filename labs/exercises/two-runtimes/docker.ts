@@ -55,11 +55,17 @@ export function dockerOf({ directory, runDir }: Pick<Ground, 'directory' | 'runD
   };
 }
 
+interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly logFile: string;
+}
+
 /** In the background, with its output in a file. */
-function launch(command: string, args: readonly string[], logFile: string): void {
+function launch({ command, args, logFile }: Program, { environment: env }: Ground): void {
   const log = openSync(logFile, 'a', 0o640);
   try {
-    const child = spawn(command, [...args], { detached: true, stdio: ['ignore', log, log] });
+    const child = spawn(command, [...args], { detached: true, env: { ...env }, stdio: ['ignore', log, log] });
     // That it does not serve is found by waiting for it.
     child.on('error', () => undefined);
     child.unref();
@@ -71,6 +77,17 @@ function launch(command: string, args: readonly string[], logFile: string): void
 /** Whether the lab's containerd has overlayfs: on a file system without it dockerd has to copy as well. */
 async function hasOverlay({ root }: Ground): Promise<boolean> {
   return (await readFile(join(root, 'containerd/config.toml'), 'utf8')).includes('"overlayfs"');
+}
+
+function shimOf(docker: ExerciseDocker, ground: Ground): Pick<Program, 'command' | 'args'> {
+  const args = [
+    'dockershim',
+    ...['--docker', `unix://${docker.socket}`, '--listen', `unix://${docker.shimSocket}`],
+    ...['--cni-conf-dir', ground.cniConfDir, '--cni-bin-dir', ground.cniBinDir],
+    ...['--cni-cache-dir', docker.cniCacheDir],
+    ...['--oom-dir', docker.oomDir],
+  ];
+  return { command: NODELET, args };
 }
 
 /** Resolves when the shim serves CRI. Rejects with UserError where it does not come to that. */
@@ -87,18 +104,9 @@ export async function startDocker(ground: Ground): Promise<void> {
     overlay: await hasOverlay(ground),
     liveRestore: false,
   });
-  launch('dockerd', [...args, '--shutdown-timeout', '1'], join(docker.directory, 'dockerd.log'));
-  launch(
-    NODELET,
-    [
-      'dockershim',
-      ...['--docker', `unix://${docker.socket}`, '--listen', `unix://${docker.shimSocket}`],
-      ...['--cni-conf-dir', ground.cniConfDir, '--cni-bin-dir', ground.cniBinDir],
-      ...['--cni-cache-dir', docker.cniCacheDir],
-      ...['--oom-dir', docker.oomDir],
-    ],
-    join(docker.directory, 'dockershim.log'),
-  );
+  const dockerd = { command: 'dockerd', args: [...args, '--shutdown-timeout', '1'] };
+  launch({ ...dockerd, logFile: join(docker.directory, 'dockerd.log') }, ground);
+  launch({ ...shimOf(docker, ground), logFile: join(docker.directory, 'dockershim.log') }, ground);
   const cri = dockerCri(ground);
   let problem = '';
   const serves = async (): Promise<boolean> => {
