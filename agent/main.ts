@@ -99,7 +99,7 @@ export async function runAgent(requested: AgentOptions, signal: AbortSignal): Pr
   void eviction.run(signal);
   void shutdownManager?.run(signal);
   void images.run(signal);
-  void keepDiskReserve({ directory: rootDir, clock, exec, log }, signal);
+  void keepDiskReserve({ directory: rootDir, clock, exec, tracer, log }, signal);
   if (manager !== undefined) {
     void notifyServiceManager(manager, { problem: () => pods.syncLoopProblem(), clock, tracer, log }, signal);
   }

@@ -6,6 +6,7 @@ import type { Clock } from '../lib/clock.ts';
 import { errorMessage, isDiskFull, isErrno } from '../lib/errors.ts';
 import { type Exec, exec } from '../lib/exec.ts';
 import type { Tracer } from '../lib/trace.ts';
+import { tracedExec } from '../lib/traced-exec.ts';
 import { AttachmentCache, type CachedAttachment, type CacheListing } from './cache.ts';
 import { type PluginCall, PluginRunner } from './invoke.ts';
 import { removeMasquerade } from './iptables.ts';
@@ -62,6 +63,8 @@ export class CniRuntime {
   readonly #cache: AttachmentCache;
   readonly #lock = new OperationLock();
   readonly #options: CniRuntimeOptions;
+  /** Runs iptables. */
+  readonly #netfilter: Exec;
   /** Attachments that were undone whole, oldest first. */
   readonly #undone = new Set<string>();
 
@@ -75,6 +78,7 @@ export class CniRuntime {
       timeoutMs: options.pluginTimeoutMs,
     });
     this.#cache = new AttachmentCache(options.cacheDir);
+    this.#netfilter = tracedExec(options.tracer, 'netfilter', options.exec ?? exec);
   }
 
   /** The attachments of a container, from disk. */
@@ -262,7 +266,7 @@ export class CniRuntime {
         for (const plugin of entry.list.plugins.toReversed()) await this.#del(entry, plugin, usable);
       }
       if (usable === '' && entry.list.plugins.some((plugin) => plugin['ipMasq'] === true)) {
-        await removeMasquerade(entry.list.name, entry.containerId, this.#options.exec ?? exec);
+        await removeMasquerade(entry.list.name, entry.containerId, this.#netfilter);
       }
       this.#cache.remove(entry);
     });

@@ -12,6 +12,8 @@ export type SpanKind =
   | 'cni'
   | 'csi'
   | 'mount'
+  /** losetup, blkid, mkfs, fallocate and the like. */
+  | 'disk'
   | 'volume'
   | 'netlink'
   /** nft, iptables-save, iptables-restore. */

@@ -13,11 +13,22 @@ class ExitError extends Error {
   }
 }
 
-/** `run`, with a span of `kind` for each program, by its name. One that does not exit with 0 has the outcome "error". */
-export function tracedExec(tracer: Tracer, kind: SpanKind, run: Exec): Exec {
+type Arguments = readonly string[];
+
+/**
+ * `run`, with a span of `kind` for each program, by its name. One that does not exit with 0 has the outcome "error".
+ * `shown`: the arguments as the span has them, where some are not for everyone.
+ */
+export function tracedExec(
+  tracer: Tracer,
+  kind: SpanKind | ((file: string) => SpanKind),
+  run: Exec,
+  shown: (args: Arguments) => Arguments = (args) => args,
+): Exec {
   return async (file, args, options) => {
     try {
-      return await tracer.span(kind, file, { args }, async (span) => {
+      const its = typeof kind === 'string' ? kind : kind(file);
+      return await tracer.span(its, file, { args: shown(args) }, async (span) => {
         const { stdin } = options ?? {};
         if (stdin !== undefined) span.detail(() => ({ stdin: stdin.toString() }));
         const result = await run(file, args, options);

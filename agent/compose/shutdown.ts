@@ -7,7 +7,7 @@ import type { AgentBase } from './base.ts';
 
 /** Undefined where nothing is configured, or the machine has no systemd. */
 export async function createShutdown(
-  { options, clock, exec, log }: AgentBase,
+  { options, clock, exec, tracer, log }: AgentBase,
   parts: Pick<NodeShutdownOptions, 'pods' | 'state' | 'recorder'>,
 ): Promise<{ run(signal: AbortSignal): Promise<void>; close(): Promise<void> } | undefined> {
   const { shutdownGracePeriod, shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority } = options.config;
@@ -25,7 +25,7 @@ export async function createShutdown(
     import('../shutdown/node-shutdown.ts'),
     import('../shutdown/logind.ts'),
   ]);
-  const logind = createLogind({ exec, clock, log });
+  const logind = createLogind({ exec, tracer, clock, log });
   const manager = new NodeShutdown({ ...parts, logind, groups, nodeName: options.nodeName, clock, log });
   return { run: (signal) => manager.run(signal), close: () => logind.close() };
 }

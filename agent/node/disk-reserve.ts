@@ -10,6 +10,8 @@ import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { type Exec, execOk } from '../../lib/exec.ts';
 import type { Log } from '../../lib/log.ts';
 import { repeat } from '../../lib/retry.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import { tracedExec } from '../../lib/traced-exec.ts';
 
 const MEGABYTE = 1024 * 1024;
 const PERIOD_MS = 5000;
@@ -44,13 +46,18 @@ export interface DiskReserveOptions {
   readonly directory: string;
   readonly clock: Clock;
   readonly exec: Exec;
+  readonly tracer: Tracer;
   readonly log: Log;
 }
 
 export const RESERVE_FILE = 'disk-reserve';
 
 /** Checks the reserve once and restores it. Rejects with the error of the file system or fallocate(1). */
-export async function checkReserve({ directory, exec, log }: Omit<DiskReserveOptions, 'clock'>): Promise<void> {
+export async function checkReserve({
+  directory,
+  exec,
+  log,
+}: Omit<DiskReserveOptions, 'clock' | 'tracer'>): Promise<void> {
   const path = join(directory, RESERVE_FILE);
   const { blocks, bavail, bsize } = await statfs(directory);
   const reservedBytes = await allocatedBytes(path);
@@ -80,12 +87,13 @@ async function allocatedBytes(path: string): Promise<number> {
 
 /** Checks every five seconds until `signal` aborts. The file stays for the next agent. Never rejects. */
 export async function keepDiskReserve(options: DiskReserveOptions, signal: AbortSignal): Promise<void> {
-  const { clock, log } = options;
+  const { directory, clock, log } = options;
+  const exec = tracedExec(options.tracer, 'disk', options.exec);
   const check = async (): Promise<undefined> => {
     try {
-      await checkReserve(options);
+      await checkReserve({ directory, exec, log });
     } catch (error) {
-      log('warn', `cannot reserve disk space: ${errorMessage(error)}`, { directory: options.directory });
+      log('warn', `cannot reserve disk space: ${errorMessage(error)}`, { directory });
     }
   };
   await repeat(check, { clock, firstMs: PERIOD_MS, everyMs: PERIOD_MS, signal });

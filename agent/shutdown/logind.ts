@@ -12,10 +12,13 @@ import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { type Exec, execOk } from '../../lib/exec.ts';
 import { poll } from '../../lib/retry.ts';
+import type { Tracer } from '../../lib/trace.ts';
+import { tracedExec } from '../../lib/traced-exec.ts';
 import type { InhibitLock, Logind } from './node-shutdown.ts';
 
 export interface LogindOptions {
   readonly exec: Exec;
+  readonly tracer: Tracer;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   /**
    * The drop-in that raises logind's InhibitDelayMaxSec. Below /run, so that it ends with the boot (the kubelet writes it
@@ -83,17 +86,64 @@ function lastWords(child: { readonly stderr: Readable }, onMore?: (text: string)
   return () => output.trim();
 }
 
+function takeLock(why: readonly string[]): Promise<InhibitLock> {
+  // Its command reports that the lock is taken, and keeps it for as long as its own input is open.
+  const child = spawn('systemd-inhibit', [...why, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const output = lastWords(child);
+  child.stdin.on('error', () => undefined);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`systemd-inhibit ended with ${code}: ${output()}`)));
+    child.stdout.once('data', () => resolve({ release: () => child.stdin.end() }));
+  });
+}
+
+/** `listening`: signals are received from then on. */
+function monitor(
+  args: readonly string[],
+  onShutdown: (begins: boolean) => void,
+  signal: AbortSignal,
+): { readonly listening: Promise<void>; readonly ended: Promise<void> } {
+  const child = startTied(['busctl', ...args]);
+  child.stdin.on('error', () => undefined);
+  const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
+  const output = lastWords(child, (text) => {
+    if (text.includes('Monitoring bus message stream')) resolve();
+  });
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const begins = parseSignal(line);
+    if (begins !== undefined) onShutdown(begins);
+  });
+  const ended = new Promise<void>((settled) => {
+    child.once('error', (error) => {
+      reject(error);
+      settled();
+    });
+    child.stdout.once('close', () => {
+      reject(new Error(`busctl monitor ended: ${output()}`));
+      child.stdin.end();
+      settled();
+    });
+  });
+  signal.addEventListener('abort', () => child.stdin.end(), { once: true });
+  return { listening, ended };
+}
+
 class LogindClient implements Logind {
   readonly #options: LogindOptions;
   readonly #dropIn: string;
+  readonly #run: Exec;
 
   constructor(options: LogindOptions) {
     this.#options = options;
     this.#dropIn = options.dropIn ?? DROP_IN;
+    this.#run = tracedExec(options.tracer, 'systemd', options.exec);
   }
 
   #call(...args: readonly string[]): Promise<string> {
-    return execOk('busctl', ['--system', ...args], { timeoutMs: ANSWER_MS }, this.#options.exec);
+    return execOk('busctl', ['--system', ...args], { timeoutMs: ANSWER_MS }, this.#run);
   }
 
   #reload(): Promise<string> {
@@ -123,43 +173,14 @@ class LogindClient implements Logind {
       '--who=kubelet',
       '--why=Kubelet needs time to handle node shutdown',
     ];
-    // Its command reports that the lock is taken, and keeps it for as long as its own input is open.
-    const child = spawn('systemd-inhibit', [...why, 'sh', '-c', 'echo held; exec cat >/dev/null'], {
-      stdio: ['pipe', 'pipe', 'pipe'],
-    });
-    const output = lastWords(child);
-    child.stdin.on('error', () => undefined);
-    return new Promise((resolve, reject) => {
-      child.once('error', reject);
-      child.once('exit', (code) => reject(new Error(`systemd-inhibit ended with ${code}: ${output()}`)));
-      child.stdout.once('data', () => resolve({ release: () => child.stdin.end() }));
-    });
+    return this.#options.tracer.span('systemd', 'systemd-inhibit', { args: why }, () => takeLock(why));
   }
 
   async watch(onShutdown: (begins: boolean) => void, signal: AbortSignal): Promise<{ readonly ended: Promise<void> }> {
-    const child = startTied(['busctl', '--system', '--json=short', 'monitor', '--match', MATCH]);
-    child.stdin.on('error', () => undefined);
-    const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
-    const output = lastWords(child, (text) => {
-      if (text.includes('Monitoring bus message stream')) resolve();
-    });
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const begins = parseSignal(line);
-      if (begins !== undefined) onShutdown(begins);
-    });
-    const ended = new Promise<void>((settled) => {
-      child.once('error', (error) => {
-        reject(error);
-        settled();
-      });
-      child.stdout.once('close', () => {
-        reject(new Error(`busctl monitor ended: ${output()}`));
-        child.stdin.end();
-        settled();
-      });
-    });
-    signal.addEventListener('abort', () => child.stdin.end(), { once: true });
-    await listening;
+    const args = ['--system', '--json=short', 'monitor', '--match', MATCH];
+    // Begun outside of the span: what a shutdown brings about is not part of it.
+    const { listening, ended } = monitor(args, onShutdown, signal);
+    await this.#options.tracer.span('systemd', 'busctl', { args }, () => listening);
     return { ended };
   }
 

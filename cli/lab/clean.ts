@@ -14,6 +14,7 @@ import { exec, execOk } from '../../lib/exec.ts';
 import { unmountBelow } from '../../lib/mounts.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 import { Tracer } from '../../lib/trace.ts';
+import { tracedExec } from '../../lib/traced-exec.ts';
 import { CLAIM_FILE, otherClaims, readClaim, withdrawClaim } from './claims.ts';
 import { cgroupDirectories, removeCgroups, topCgroup } from './clean-cgroups.ts';
 import { clearRoot, removeEmpty, removeMarker } from './clean-root.ts';
@@ -86,7 +87,8 @@ export async function cleanLab(options: CleanOptions): Promise<readonly string[]
   if (ownRunDir) await step('claim', () => withdrawClaim(paths.runDir));
   await step('firewall chains', async () => {
     // A plugin of another lab may be about to use what is idle now.
-    if (state !== undefined && (await isLast(paths))) await cleanupChains(state.firewall);
+    if (state !== undefined && (await isLast(paths)))
+      await cleanupChains(state.firewall, tracedExec(new Tracer(), 'netfilter', exec));
   });
   const gone = new Set<string>();
   for (const path of ownCgroups(paths, marker?.marker)) {

@@ -4,7 +4,10 @@ import { hostname } from 'node:os';
 import { DEFAULT_SERVICE_CIDR } from '../../apiserver/kinds/services/ranges.ts';
 import { type FirewallSnapshot, snapshotFirewall } from '../../cni/cleanup.ts';
 import { UserError } from '../../lib/errors.ts';
+import { exec } from '../../lib/exec.ts';
 import { SHARED_DIRECTORIES } from '../../lib/machine.ts';
+import { Tracer } from '../../lib/trace.ts';
+import { tracedExec } from '../../lib/traced-exec.ts';
 import { choosePort, chooseSubnet, claimSubnet, usedSubnets, usualPort } from './allocate.ts';
 import { otherClaims, writeClaim } from './claims.ts';
 import { cgroupDirectories, topCgroup } from './clean-cgroups.ts';
@@ -44,7 +47,9 @@ export async function prepareLab(preparing: Preparing): Promise<LabState> {
   );
   const others = await otherClaims(paths.hash);
   // With other labs up the machine is no longer as it was: how it was is theirs to say.
-  const firewall = others.find((other) => other.firewall !== undefined)?.firewall ?? (await snapshotFirewall());
+  const firewall =
+    others.find((other) => other.firewall !== undefined)?.firewall ??
+    (await snapshotFirewall(tracedExec(new Tracer(), 'netfilter', exec)));
   const directories = [earlier, ...others].flatMap((known) => known?.madeDirectories ?? []);
   const madeDirectories = [...new Set([...directories, ...made.flat()])];
   const subnet = await takeAddresses(paths, options.nodes, { firewall, madeDirectories });

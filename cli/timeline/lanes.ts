@@ -9,6 +9,7 @@ const LANE_OF: Readonly<Record<SpanKind, LaneId>> = {
   worker: 'worker',
   volume: 'volumes',
   mount: 'volumes',
+  disk: 'volumes',
   csi: 'volumes',
   cgroup: 'cgroup',
   systemd: 'cgroup',

@@ -12,6 +12,7 @@ import { type Clock, systemClock } from '../../lib/clock.ts';
 import { isErrno, UserError } from '../../lib/errors.ts';
 import { exec } from '../../lib/exec.ts';
 import type { Log } from '../../lib/log.ts';
+import { Tracer } from '../../lib/trace.ts';
 import { loadProto } from '../../proto/load.ts';
 import { csiTarget } from '../client.ts';
 import { fileCallLog } from './call-log.ts';
@@ -25,6 +26,7 @@ import { recover } from './recover.ts';
 import { registrationServer } from './registration.ts';
 import { addService, close, listen, type Served } from './server.ts';
 import { Store } from './store.ts';
+import { tracedPrograms } from './traced-programs.ts';
 import type { Driver, DriverOptions } from './work.ts';
 
 /** A socket's path, as the kernel takes it. */
@@ -70,6 +72,7 @@ export async function startDriver(
   requested: DriverOptions,
   log: Log,
   clock: Clock = systemClock,
+  tracer = new Tracer(),
 ): Promise<RunningDriver> {
   const socket = socketPath(requested.endpoint);
   await mkdir(requested.stateDir, { recursive: true, mode: 0o700 });
@@ -77,7 +80,15 @@ export async function startDriver(
   const options = { ...requested, stateDir: await realpath(requested.stateDir) };
   const unlock = await lockState(options.stateDir);
   try {
-    const driver: Driver = { options, store: await Store.open(options.stateDir), locks: new Locks(), clock, log, exec };
+    const driver: Driver = {
+      options,
+      store: await Store.open(options.stateDir),
+      locks: new Locks(),
+      clock,
+      log,
+      tracer,
+      exec: tracedPrograms(tracer, exec),
+    };
     await recover(driver);
     const faults = new Faults({
       clock,

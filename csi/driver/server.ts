@@ -73,20 +73,24 @@ function unary(served: Served, method: string, handler: AnyHandler): handleUnary
         driver.log('error', 'the call log cannot be written', { error: errorMessage(error) });
       }
     };
-    void answer(call.request).then(
-      (response) => {
-        done('OK');
-        reply(null, response);
-      },
-      (error: unknown) => {
-        // A record or an image for which the disk has no room is the specification's "unable to provision": try again later.
-        const code = error instanceof DriverError ? error.code : isDiskFull(error) ? 'RESOURCE_EXHAUSTED' : 'INTERNAL';
-        const message = errorMessage(error) || 'no message';
-        if (code === 'INTERNAL') driver.log('error', `${method} failed`, { error: message });
-        done(code, message);
-        reply({ code: status[code], details: message });
-      },
-    );
+    // What the call has programs do is shown with it.
+    void driver.tracer
+      .within({ cause: method }, () => answer(call.request))
+      .then(
+        (response) => {
+          done('OK');
+          reply(null, response);
+        },
+        (error: unknown) => {
+          // A record or an image for which the disk has no room is the specification's "unable to provision": try again later.
+          const code =
+            error instanceof DriverError ? error.code : isDiskFull(error) ? 'RESOURCE_EXHAUSTED' : 'INTERNAL';
+          const message = errorMessage(error) || 'no message';
+          if (code === 'INTERNAL') driver.log('error', `${method} failed`, { error: message });
+          done(code, message);
+          reply({ code: status[code], details: message });
+        },
+      );
   };
 }
 

@@ -4,6 +4,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Exec } from '../../lib/exec.ts';
 import type { Log } from '../../lib/log.ts';
+import type { Tracer } from '../../lib/trace.ts';
 import { notFound } from './errors.ts';
 import type { FaultPoint } from './faults.ts';
 import type { Locks } from './locks.ts';
@@ -43,6 +44,8 @@ export interface Driver {
   readonly locks: Locks;
   readonly clock: Clock;
   readonly log: Log;
+  readonly tracer: Tracer;
+  /** Each program is a span. */
   readonly exec: Exec;
 }
 

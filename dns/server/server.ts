@@ -3,20 +3,15 @@
 
 import { createHash } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
-import { sleepUnlessAborted } from '../../lib/abort.ts';
 import { errorMessage } from '../../lib/errors.ts';
-import { poll } from '../../lib/retry.ts';
 import { ConnectionPool } from '../forward/connections.ts';
-import { Type } from '../wire/message.ts';
-import { makeQuery } from '../wire/records.ts';
+import type { LoopDetector } from '../plugins/loop.ts';
 import type { Answerer } from './answer.ts';
+import { findLoop } from './find-loop.ts';
 import { type HttpPath, type Instance, type InstanceParts, makeInstance, serverName } from './instance.ts';
 import { type Listener, listenAt } from './listeners.ts';
 
-/** For the question by which a loop is found, and for what comes back of it. ms, CoreDNS's. */
-const LOOP_TRY_MS = 30_000;
-const LOOP_PAUSE_MS = 1000;
-const LOOP_WATCH_MS = 2000;
+/** For the question by which a loop is found. ms */
 const SELF_TIMEOUT_MS = 2000;
 
 export interface ServerParts extends InstanceParts {
@@ -165,32 +160,15 @@ export class DnsServer {
     });
   }
 
-  /** Sends the question that only this server knows to itself; the detector counts how often it comes. */
-  async #findLoop(detector: Instance['loops'][number]['detector'], port: number): Promise<void> {
-    const { clock, signal, addresses, random } = this.#parts;
+  async #findLoop(detector: LoopDetector, port: number): Promise<void> {
+    const { clock, addresses } = this.#parts;
     const [address = ''] = addresses;
     const counts = { reused: () => undefined, opened: () => undefined };
     const pool = new ConnectionPool({ address, port }, { clock, expireMs: 0, maxIdle: 1, counts });
-    const ask = async (): Promise<boolean> => {
-      detector.reset();
-      try {
-        await pool.exchange(
-          makeQuery(Math.floor(random() * 65_536), detector.name, Type.HINFO),
-          'udp',
-          SELF_TIMEOUT_MS,
-        );
-        return true;
-      } catch {
-        // No answer yet: upstreams that are away answer nothing either.
-        return false;
-      }
-    };
+    const send = (query: Buffer): Promise<Buffer> => pool.exchange(query, 'udp', SELF_TIMEOUT_MS);
     try {
-      await poll(() => signal.aborted || ask(), { clock, everyMs: LOOP_PAUSE_MS, limitMs: LOOP_TRY_MS });
-      // What goes round comes back within this time.
-      await sleepUnlessAborted(clock, LOOP_WATCH_MS, signal);
+      await findLoop(detector, { ...this.#parts, server: serverName(address, port), send });
     } finally {
-      detector.off();
       pool.close();
     }
   }

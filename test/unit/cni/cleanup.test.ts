@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { emptyNftObjects, planChainRemoval } from '../../../cni/cleanup.ts';
+import { emptyNftObjects, planChainRemoval, snapshotFirewall } from '../../../cni/cleanup.ts';
 import { masqueradeChain } from '../../../cni/iptables.ts';
+import type { Exec } from '../../../lib/exec.ts';
+import { type Span, Tracer } from '../../../lib/trace.ts';
+import { tracedExec } from '../../../lib/traced-exec.ts';
 
 const PORTMAP_IDLE = `*nat
 :PREROUTING ACCEPT [0:0]
@@ -105,4 +108,23 @@ it.each([
   ['ndlt-h4u0', 'c-ndns-22206-1', 'CNI-727614b44c371f5244651683'],
 ])('the masquerading chain of network %s and container %s is the one the bridge plugin makes', (network, id, chain) => {
   expect(masqueradeChain(network, id)).toBe(chain);
+});
+
+it('a snapshot of the firewall that is traced has a span for each program', async () => {
+  const tracer = new Tracer();
+  const spans: Span[] = [];
+  tracer.subscribe((span) => spans.push(span));
+  const run: Exec = async (file) => ({
+    code: file === 'nft' ? 1 : 0,
+    signal: null,
+    timedOut: false,
+    stdout: '',
+    stderr: file === 'nft' ? 'netlink: busy' : '',
+  });
+  await expect(snapshotFirewall(tracedExec(tracer, 'netfilter', run))).rejects.toThrow('netlink: busy');
+  expect(spans).toMatchObject([
+    { kind: 'netfilter', name: 'iptables-save', outcome: 'ok' },
+    { kind: 'netfilter', name: 'ip6tables-save', outcome: 'ok' },
+    { kind: 'netfilter', name: 'nft', outcome: 'error', error: 'netlink: busy', attributes: { exitCode: 1 } },
+  ]);
 });

@@ -4,7 +4,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { answerOf } from '../../../cni/invoke.ts';
 import { CniError } from '../../../cni/types.ts';
 import { temporaryOf } from '../../../lib/atomic.ts';
-import type { ExecResult } from '../../../lib/exec.ts';
+import type { Exec, ExecResult } from '../../../lib/exec.ts';
+import { type Span, Tracer } from '../../../lib/trace.ts';
 import { answer, chainOf, type FakeHost, type FakePlugin, fails, fakeHost, pod } from './fake-plugins.ts';
 
 let host: FakeHost;
@@ -208,6 +209,24 @@ describe('ADD', () => {
 });
 
 describe('DEL', () => {
+  it('reads the firewall for a masquerading rule that is left, once the namespace is gone: each run is a span', async () => {
+    await setUp({ one: onAdd(answer('10.0.0.2/24')) });
+    const tracer = new Tracer();
+    const spans: Span[] = [];
+    tracer.subscribe((span) => spans.push(span));
+    const exec: Exec = async (file, args, options) =>
+      file.endsWith('-save')
+        ? { code: 0, signal: null, timedOut: false, stdout: '', stderr: '' }
+        : host.exec(file, args, options);
+    const runtime = host.runtime({ tracer, exec });
+    await runtime.add(chainOf('1.0.0', { type: 'one', ipMasq: true }), pod());
+    await runtime.del(pod({ netns: '' }));
+    expect(spans.filter(({ kind }) => kind === 'netfilter')).toMatchObject([
+      { name: 'iptables-save', outcome: 'ok', attributes: { args: [], exitCode: 0 } },
+      { name: 'ip6tables-save', outcome: 'ok', attributes: { args: [], exitCode: 0 } },
+    ]);
+  });
+
   it.each([
     ['0.3.1', false],
     ['0.4.0', true],

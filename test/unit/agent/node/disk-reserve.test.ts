@@ -1,5 +1,11 @@
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { reserveAction } from '../../../../agent/node/disk-reserve.ts';
+import { keepDiskReserve, RESERVE_FILE, reserveAction } from '../../../../agent/node/disk-reserve.ts';
+import { removeTree } from '../../../../lib/remove-tree.ts';
+import { type Span, Tracer } from '../../../../lib/trace.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const MB = 1024 * 1024;
 
@@ -17,4 +23,32 @@ test.for([
 ] as const)('%s', ([_what, total, free, reserved, kind, megabytes]) => {
   const state = { totalBytes: total * MB, freeBytes: free * MB, reservedBytes: reserved * MB };
   expect(reserveAction(state)).toEqual({ kind, bytes: megabytes * MB });
+});
+
+test('fallocate is a span with what came of it', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'nodelet-reserve-'));
+  const clock = new VirtualClock();
+  const tracer = new Tracer();
+  const logs: string[] = [];
+  const abort = new AbortController();
+  const ended = new Promise<Span>((resolve) => {
+    tracer.subscribe((span) => {
+      abort.abort();
+      resolve(span);
+    });
+  });
+  const exec = async () => ({ code: 1, signal: null, timedOut: false, stdout: '', stderr: 'fallocate: no room' });
+  const log = (_level: string, message: string): void => void logs.push(message);
+  const keeping = keepDiskReserve({ directory, clock, exec, tracer, log }, abort.signal);
+  await clock.advance(5_000);
+  expect(await ended).toMatchObject({
+    kind: 'disk',
+    name: 'fallocate',
+    outcome: 'error',
+    error: 'fallocate: no room',
+    attributes: { args: ['--length', expect.any(String), join(directory, RESERVE_FILE)], exitCode: 1 },
+  });
+  await keeping;
+  expect(logs).toMatchObject([expect.stringContaining('cannot reserve disk space')]);
+  await removeTree(directory);
 });

@@ -8,11 +8,13 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createLogind } from '../../../../agent/shutdown/logind.ts';
 import { systemClock } from '../../../../lib/clock.ts';
 import { exec } from '../../../../lib/exec.ts';
+import { type Span, Tracer } from '../../../../lib/trace.ts';
 
 let directory: string;
 const path = process.env['PATH'] ?? '';
 
 beforeEach(() => {
+  spans.length = 0;
   directory = mkdtempSync(join(tmpdir(), 'nodelet-logind-'));
   process.env['PATH'] = `${directory}:${path}`;
 });
@@ -27,7 +29,11 @@ function program(name: string, script: string): void {
 
 const file = (name: string): string => join(directory, name);
 const read = (name: string): string => (existsSync(file(name)) ? readFileSync(file(name), 'utf8') : '');
-const logind = () => createLogind({ exec, clock: systemClock, dropIn: file('conf.d/99.conf'), log: () => undefined });
+const tracer = new Tracer();
+const spans: Span[] = [];
+tracer.subscribe((span) => spans.push(span));
+const logind = () =>
+  createLogind({ exec, tracer, clock: systemClock, dropIn: file('conf.d/99.conf'), log: () => undefined });
 const runs = (pid: string): boolean => existsSync(`/proc/${pid.trim()}`);
 
 it('a longer delay is asked for in a file of its own, which goes again', async () => {
@@ -45,6 +51,14 @@ esac`,
   expect(read('conf.d/99.conf')).toContain('[Login]\nInhibitDelayMaxSec=30\n');
   expect(await one.inhibitDelayMs()).toBe(30_000);
   expect(read('calls')).toContain('KillUnit ssi systemd-logind.service all 1');
+  expect(spans).toContainEqual(
+    expect.objectContaining({
+      kind: 'systemd',
+      name: 'busctl',
+      outcome: 'ok',
+      attributes: { args: expect.arrayContaining(['get-property', 'InhibitDelayMaxUSec']), exitCode: 0 },
+    }),
+  );
   await one.close();
   expect(existsSync(file('conf.d/99.conf'))).toBe(false);
   expect(await one.inhibitDelayMs()).toBe(5_000);
@@ -57,6 +71,7 @@ it('the lock is held by a program that ends when it is released', async () => {
     '--what=shutdown --mode=delay --who=kubelet --why=Kubelet needs time to handle node shutdown',
   );
   expect(runs(read('pid'))).toBe(true);
+  expect(spans).toMatchObject([{ kind: 'systemd', name: 'systemd-inhibit', outcome: 'ok' }]);
   lock.release();
   await vi.waitFor(() => expect(runs(read('pid'))).toBe(false));
 });
@@ -64,6 +79,7 @@ it('the lock is held by a program that ends when it is released', async () => {
 it('a lock that is refused rejects with the program’s words', async () => {
   program('systemd-inhibit', 'echo "Failed to inhibit: Access denied" >&2; exit 1');
   await expect(logind().inhibit()).rejects.toThrow('systemd-inhibit ended with 1: Failed to inhibit: Access denied');
+  expect(spans).toMatchObject([{ name: 'systemd-inhibit', outcome: 'error' }]);
 });
 
 const MONITOR = `echo $$ >${'$'}0.pid; echo 'Monitoring bus message stream.' >&2`;
@@ -74,6 +90,9 @@ it('signals are received until the last subscriber leaves, and the monitor ends'
   const abort = new AbortController();
   const { ended } = await logind().watch((begins) => heard.push(begins), abort.signal);
   await vi.waitFor(() => expect(heard).toEqual([true]));
+  expect(spans).toMatchObject([
+    { kind: 'systemd', name: 'busctl', attributes: { args: expect.arrayContaining(['monitor']) } },
+  ]);
   const pid = read('busctl.pid');
   expect(runs(pid)).toBe(true);
   abort.abort();

@@ -10,6 +10,7 @@ import { Store } from '../../../../csi/driver/store.ts';
 import { Work } from '../../../../csi/driver/work.ts';
 import { systemClock } from '../../../../lib/clock.ts';
 import { exec } from '../../../../lib/exec.ts';
+import { Tracer } from '../../../../lib/trace.ts';
 
 const CAPABILITY = {
   access_mode: { mode: 'SINGLE_NODE_WRITER' as const },
@@ -41,7 +42,9 @@ beforeAll(async () => {
     mountGroup: false,
     maxVolumes: 8,
   };
-  work = new Work({ options, store, locks: new Locks(), clock: systemClock, log: () => undefined, exec }, noFaults);
+  const tracer = new Tracer();
+  const parts = { options, store, locks: new Locks(), clock: systemClock, log: () => undefined, tracer, exec };
+  work = new Work(parts, noFaults);
 });
 afterAll(() => rm(stateDir, { recursive: true }));
 
