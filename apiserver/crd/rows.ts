@@ -6,7 +6,8 @@ import { getOwn, setOwn } from '../../lib/own-property.ts';
 import { sameJson } from '../../lib/same-json.ts';
 import { typeOfCustomResource } from '../apply/json-schema.ts';
 import { age, type Cell, NAME_COLUMN } from '../kinds/columns.ts';
-import { defineKind } from '../kinds/metadata.ts';
+import { defineKind, STANDARD_FINALIZERS } from '../kinds/metadata.ts';
+import { qualifiedName } from '../kinds/names.ts';
 import type {
   CustomKind,
   FieldError,
@@ -64,6 +65,7 @@ function rowOf(definition: Definition, version: DefinitionVersion, converter?: V
     namespaced: spec.scope === 'Namespaced',
     subresources: Object.keys(subresources).filter((one) => one === 'status' || one === 'scale'),
     schema: schemaName(group, name, kind),
+    standardFinalizers: false,
     ...(version.deprecated === true ? { warning } : {}),
     ...(storedAs === undefined ? {} : { storedAs }),
     strategy: strategyOf(version, schema),
@@ -154,9 +156,24 @@ function strategyOf(version: DefinitionVersion, schema: JsonSchema): ResourceStr
     validateCreate: (object) => validate(object),
     validateUpdate: validate,
     validateStatusUpdate: validate,
+    warnings: finalizerWarnings,
     selectableFields: selectable(version),
     table: tableOf(version.additionalPrinterColumns ?? []),
   };
+}
+
+/** Of finalizers that are new: any name will do, but one without a domain may be another controller's, too. */
+function finalizerWarnings(object: KubeObject, old?: KubeObject): string[] {
+  const before = old?.metadata.finalizers ?? [];
+  const added = new Set((object.metadata.finalizers ?? []).filter((finalizer) => !before.includes(finalizer)));
+  return [...added].sort().flatMap((finalizer) => {
+    const prefix = `metadata.finalizers: ${JSON.stringify(finalizer)}: `;
+    const wrong = qualifiedName(finalizer).map((message) => prefix + message);
+    if (finalizer.includes('/') || STANDARD_FINALIZERS.includes(finalizer)) return wrong;
+    const how = finalizer.includes('.') ? ' including a path (/)' : '';
+    const why = 'to avoid accidental conflicts with other finalizer writers';
+    return [...wrong, `${prefix}prefer a domain-qualified finalizer name${how} ${why}`];
+  });
 }
 
 function keep(object: KubeObject, old: KubeObject, field: string): void {

@@ -273,6 +273,7 @@ export const validatingadmissionpolicies = defineKind({
   namespaced: false,
   subresources: ['status'],
   schema: 'io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy',
+  standardFinalizers: false,
   strategy: {
     applyDefaults: (object) => {
       const { spec } = policyOf(object);
@@ -306,6 +307,7 @@ export const validatingadmissionpolicybindings = defineKind({
   namespaced: false,
   subresources: [],
   schema: 'io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding',
+  standardFinalizers: false,
   strategy: {
     applyDefaults: (object) => defaultMatch(bindingOf(object).spec?.matchResources),
     prepareForCreate: ({ metadata }) => {

@@ -113,6 +113,7 @@ export const apiservices = defineKind({
   namespaced: false,
   subresources: ['status'],
   schema: 'io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService',
+  standardFinalizers: false,
   nameRule: (name) => pathSegment(name),
   strategy: {
     applyDefaults: (object) => {

@@ -39,6 +39,7 @@ export const customresourcedefinitions = defineKind({
   namespaced: false,
   subresources: ['status'],
   schema: 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition',
+  standardFinalizers: false,
   strategy: {
     applyDefaults,
     prepareForCreate: (object) => {

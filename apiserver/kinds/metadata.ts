@@ -27,7 +27,7 @@ export type KindDefinition = Omit<ResourceKind, 'strategy'> & {
   readonly statusMeta?: readonly UpdatePart[];
   /** The same for updates through other subresources. Default: "update". */
   readonly subresourceMeta?: readonly UpdatePart[];
-  /** Of the old kinds: a finalizer without a domain is one of Kubernetes' own. Default: true. */
+  /** Whether a finalizer without a domain has to be one of Kubernetes' own: not where the rules are those of extensions. Default: true. */
   readonly standardFinalizers?: boolean;
 };
 
@@ -194,7 +194,7 @@ function validateFinalizers(finalizers: readonly string[]): FieldError[] {
   return errors;
 }
 
-const STANDARD_FINALIZERS = ['orphan', 'foregroundDeletion', 'kubernetes'];
+export const STANDARD_FINALIZERS: readonly string[] = ['orphan', 'foregroundDeletion', 'kubernetes'];
 
 function validateStandardFinalizers(finalizers: readonly string[]): FieldError[] {
   return finalizers.flatMap((finalizer, index) =>

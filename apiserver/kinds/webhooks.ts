@@ -220,6 +220,7 @@ function configuration(kind: string, plural: string, singular: string): Resource
     namespaced: false,
     subresources: [],
     schema: `io.k8s.api.admissionregistration.v1.${kind}`,
+    standardFinalizers: false,
     strategy: {
       applyDefaults,
       prepareForCreate: ({ metadata }) => {

@@ -146,6 +146,33 @@ describe('a definition', () => {
 });
 
 describe('a custom object', () => {
+  it('has any finalizer, and a warning of a new one without a domain', async () => {
+    const fixture = crdFixture();
+    await established(fixture);
+    const row = fixture.row();
+    const object = fixture.create(
+      row,
+      {
+        metadata: { name: 'a', finalizers: ['mine', 'my.own', 'example.com/x', 'orphan'] },
+        spec: { size: 'small' },
+      },
+      'ns',
+    );
+    expect(object.metadata.finalizers).toHaveLength(4);
+    const added = {
+      ...object,
+      metadata: { ...object.metadata, finalizers: [...(object.metadata.finalizers ?? []), 'new'] },
+    };
+    expect(row.strategy.validateUpdate?.(added, object)).toEqual([]);
+    expect(row.strategy.warnings?.(object)).toEqual([
+      'metadata.finalizers: "mine": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers',
+      'metadata.finalizers: "my.own": prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers',
+    ]);
+    expect(row.strategy.warnings?.(added, object)).toEqual([
+      'metadata.finalizers: "new": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers',
+    ]);
+  });
+
   it('is defaulted, validated, and counts its generations', async () => {
     const fixture = crdFixture();
     await established(fixture);
