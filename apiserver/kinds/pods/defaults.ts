@@ -12,6 +12,8 @@ export function applyPodDefaults(pod: Pod): void {
   defaultPodSpec(spec);
   // A template keeps these as they were written; each of its pods gets them.
   spec.enableServiceLinks ??= true;
+  // A negative period means "as soon as possible" (old API).
+  if ((spec.terminationGracePeriodSeconds ?? 0) < 0) spec.terminationGracePeriodSeconds = 1;
   for (const container of [...(spec.initContainers ?? []), ...(spec.containers ?? [])]) {
     if (container.resources !== undefined) defaultRequests(container.resources);
     if (spec.hostNetwork === true) defaultHostPorts(container);

@@ -52,6 +52,11 @@ describe('defaults', () => {
     });
   });
 
+  it('a negative grace period is one second', () => {
+    expect(specOf({ terminationGracePeriodSeconds: -1 })).toMatchObject({ terminationGracePeriodSeconds: 1 });
+    expect(specOf({ terminationGracePeriodSeconds: 0 })).toMatchObject({ terminationGracePeriodSeconds: 0 });
+  });
+
   it.each([
     ['nginx', 'Always'],
     ['nginx:latest', 'Always'],
