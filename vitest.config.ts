@@ -8,8 +8,8 @@ import { SERVICES } from './test/support/services.ts';
 
 /** For giving up only: whatever waits inside a test has a deadline of its own and says what it waited for. */
 const patient = {
-  testTimeout: 300_000,
-  hookTimeout: 300_000,
+  testTimeout: 600_000,
+  hookTimeout: 600_000,
   // What is polled in a lab is often a program's answer: kubectl alone takes a tenth of a second of processor time.
   expect: { poll: { timeout: 120_000, interval: 150 } },
   setupFiles: ['test/support/patience.ts'],

@@ -2,6 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Pod } from '../../../client/types.ts';
 import { isAlive, type ProcessId, readProcess } from '../../../lib/processes.ts';
 import type { TestLab } from '../support/lab.ts';
 import { freePort } from '../support/ports.ts';
@@ -16,6 +17,7 @@ import {
   nothingLeft,
   pidsOf,
   podResources,
+  podSeen,
   podWhen,
   ready,
   shellPod,
@@ -78,9 +80,11 @@ test('a container that does not listen is killed when the grace period is over',
   const pod = await ready(lab, 'deaf');
   const processes = await processesOf(pod.metadata.uid);
   const started = performance.now();
-  // Looked for from before: it is there for three seconds only.
-  const leaving = podWhen(lab, 'deaf', 'Terminating', (each) => each.metadata.deletionTimestamp !== undefined);
-  await Promise.all([leaving, lab.kubectl('delete', 'pod', 'deaf', '--wait=false')]);
+  // It is so for three seconds only.
+  const isTerminating = (each: Pod): boolean => each.metadata.deletionTimestamp !== undefined;
+  const { seen } = await podSeen(lab, 'deaf', 'Terminating', isTerminating);
+  await lab.kubectl('delete', 'pod', 'deaf', '--wait=false');
+  await seen;
   await gone(lab, 'deaf');
   expect(performance.now() - started).toBeGreaterThan(2_900);
   expect(await anyAlive(processes)).toBe(false);

@@ -4,7 +4,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 import { labProcesses } from '../../../cli/lab/processes.ts';
 import { ApiError, isNotFound } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
@@ -21,6 +21,8 @@ import type { TestLab } from '../support/lab.ts';
 const PATIENCE_MS = 120_000;
 /** As long as kubectl itself may take in a test. */
 const DELETED_MS = 120_000;
+/** What only a garbage collection finds, which the agent has once a minute, is gone after that. */
+const NOTHING_LEFT_MS = 200_000;
 
 /** The pause between two polls: polls that start programs (kubectl, find) must not take the CPU from what they wait for. */
 const LEAST_PAUSE_MS = 100;
@@ -402,10 +404,11 @@ export async function podResources(lab: TestLab): Promise<readonly string[]> {
 /** Waits until the machine shows the same as before; reports what is left. */
 export async function nothingLeft(lab: TestLab, before: readonly string[]): Promise<void> {
   let left: readonly string[] = [];
-  await eventually('everything of the pods to be gone', async () => {
+  const look = async (): Promise<true | undefined> => {
     left = (await podResources(lab)).filter((thing) => !before.includes(thing));
     return left.length === 0 ? true : undefined;
-  }).catch(() => {
+  };
+  await eventually('everything of the pods to be gone', look, NOTHING_LEFT_MS).catch(() => {
     throw new Error(`left on the machine:\n${left.join('\n')}`);
   });
 }
@@ -418,31 +421,13 @@ export async function httpGet(url: string): Promise<{ status: number; body: stri
   });
 }
 
-/** How long the trace socket has to be silent to have sent all spans. */
-const SILENCE_MS = 500;
-
-/** The spans of the agent's trace socket (the newest ones). */
+/** The spans of the agent's trace socket (the newest ones): who closes its side at once is sent what is kept, and then the end. */
 export async function spans(lab: TestLab): Promise<readonly Span[]> {
-  const socket = connect(lab.paths.traceSocket);
-  const found: Span[] = [];
-  const lines = createInterface({ input: socket });
-  lines.on('line', (line) => {
-    const span: Span = JSON.parse(line);
-    found.push(span);
-  });
-  await new Promise<void>((resolve, reject) => {
-    let chunks = 0;
-    const settle = (): void => {
-      const before = chunks;
-      // After a stall of this process a timer comes before what has arrived meanwhile: that is read first.
-      setTimeout(() => setImmediate(() => (chunks === before ? resolve() : settle())), SILENCE_MS);
-    };
-    socket.once('error', reject);
-    socket.once('data', settle);
-    socket.on('data', () => chunks++);
-  });
-  socket.destroy();
-  return found;
+  const kept = await text(connect(lab.paths.traceSocket).end());
+  return kept
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line): Span => JSON.parse(line));
 }
 
 /** The agent's process and its resident memory, bytes. Two results compare only where it is the same process. */

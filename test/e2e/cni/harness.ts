@@ -219,7 +219,7 @@ export async function logOf(path: string): Promise<string[]> {
 export async function eventually(
   what: string,
   condition: () => Promise<boolean> | boolean,
-  ms = 60_000,
+  ms = 120_000,
 ): Promise<void> {
   const deadline = performance.now() + ms;
   while (!(await condition())) {

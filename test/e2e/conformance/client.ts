@@ -20,7 +20,8 @@ export interface WatchEvent {
   readonly object: unknown;
 }
 
-const DEADLINE_MS = 30_000;
+/** For giving up only. */
+const DEADLINE_MS = 120_000;
 
 /** The events of one watch, in order. */
 export class Watch implements Disposable {
@@ -47,7 +48,7 @@ export class Watch implements Disposable {
     return this.events.map(({ type, object }) => `${type} ${String(at(object, 'metadata', 'name'))}`);
   }
 
-  /** Resolves when the events so far satisfy `enough`. Throws with them after half a minute. */
+  /** Resolves when the events so far satisfy `enough`. Throws with them after two minutes. */
   until(enough: (watch: Watch) => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       const deadline = setTimeout(() => {

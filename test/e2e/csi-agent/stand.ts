@@ -16,7 +16,8 @@ import { Tracer } from '../../../lib/trace.ts';
 import { CsiProxy } from './proxy.ts';
 import type { World } from './volumes-process.ts';
 
-const WAIT_MS = 60_000;
+/** For giving up only. */
+const WAIT_MS = 120_000;
 const mounter = createLinuxMounter({ tracer: new Tracer() });
 
 /** The agent's volumes, as a process. */

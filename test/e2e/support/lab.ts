@@ -24,7 +24,7 @@ export function kubectlOptions(): ExecOptions {
   return { timeoutMs: 120_000, env: { ...process.env, ...KUBECTL_ENVIRONMENT } };
 }
 /** How long what the kernel takes away by itself may take. */
-export const SETTLE_MS = 30_000;
+export const SETTLE_MS = 120_000;
 
 export interface TestLab {
   readonly root: string;
