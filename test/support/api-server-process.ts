@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadKubeconfig } from '../../client/kubeconfig.ts';
+import { freePort } from '../e2e/support/ports.ts';
 
 export const NODELET = fileURLToPath(new URL('../../bin/nodelet', import.meta.url));
 /** What it logs once it listens. */
@@ -14,7 +14,7 @@ export class ApiServerProcess {
   readonly root: string;
   /** As `nodelet apiserver` writes it: the administrator's. */
   readonly kubeconfig: string;
-  #port = 0;
+  #port: number | undefined;
   #child: ChildProcess | undefined;
 
   constructor(root: string) {
@@ -22,8 +22,9 @@ export class ApiServerProcess {
     this.kubeconfig = join(root, 'kubeconfig');
   }
 
-  /** Resolves when it serves: on any free port at first, and on the same one from then on. */
+  /** Resolves when it serves: on the same port each time, which is none of those that the kernel lends meanwhile. */
   async start(...flags: string[]): Promise<void> {
+    this.#port ??= await freePort();
     const args = ['apiserver', '--root', this.root, '--port', String(this.#port), ...flags];
     const child = spawn(NODELET, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child = child;
@@ -37,7 +38,6 @@ export class ApiServerProcess {
     child.stderr.on('data', look);
     child.once('exit', (code) => ready.reject(new Error(`nodelet apiserver ended with ${code}: ${output}`)));
     await ready.promise;
-    this.#port = Number(new URL((await loadKubeconfig(this.kubeconfig)).server).port);
   }
 
   /** Resolves when the process is gone. */

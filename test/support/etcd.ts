@@ -3,10 +3,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exec } from '../../lib/exec.ts';
+import { freePort } from '../e2e/support/ports.ts';
 
 export interface EtcdTls {
   readonly cert: string;
@@ -15,17 +15,6 @@ export interface EtcdTls {
   /** Of those who call it. */
   readonly clientCert: string;
   readonly clientKey: string;
-}
-
-/** One that nothing listens on now. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 export class Etcd {
@@ -74,7 +63,7 @@ export class Etcd {
     child.once('exit', () => process.off('exit', end));
     for (;;) {
       if (child.exitCode !== null) throw new Error(`etcd ended with ${child.exitCode}`);
-      const health = await this.ctlAt(url, 'endpoint', 'health', '--dial-timeout', '1s', '--command-timeout', '1s');
+      const health = await this.ctlAt(url, 'endpoint', 'health', '--dial-timeout', '5s', '--command-timeout', '5s');
       if (health.code === 0) return;
     }
   }

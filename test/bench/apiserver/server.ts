@@ -10,7 +10,7 @@ import { writeKubeconfig } from '../../../apiserver/pki/kubeconfig.ts';
 import { type ClusterAccess, loadKubeconfig } from '../../../client/kubeconfig.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
-import { freePort } from '../../support/etcd.ts';
+import { freePort } from '../../e2e/support/ports.ts';
 import { Watching } from './watching.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));

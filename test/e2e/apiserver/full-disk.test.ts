@@ -5,7 +5,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, statSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +15,7 @@ import { loadKubeconfig } from '../../../client/kubeconfig.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
 import { type LoopDisk, makeLoopDisk } from '../../support/loop-disk.ts';
+import { freePort } from '../support/ports.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 const CONFIGMAPS = '/api/v1/namespaces/default/configmaps';
@@ -32,16 +32,6 @@ let log: string;
 let port = 0;
 let server: ChildProcess | undefined;
 let client: ApiClient | undefined;
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  probe.listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const address = probe.address();
-  probe.close();
-  await once(probe, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 /** Its log is on the same disk. */
 async function start(): Promise<void> {
