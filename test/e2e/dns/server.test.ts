@@ -91,7 +91,7 @@ async function serve(...lines: readonly string[]): Promise<number> {
 }
 
 const until = async (what: string, look: () => boolean | Promise<boolean>): Promise<void> => {
-  if (!(await poll(look, { clock: systemClock, everyMs: 20, limitMs: 60_000 }))) throw new Error(`never ${what}`);
+  if (!(await poll(look, { clock: systemClock, everyMs: 20, limitMs: 120_000 }))) throw new Error(`never ${what}`);
 };
 const address = (name: string, data: string, ttl = 60) => ({ type: 'A' as const, name, ttl, data });
 
@@ -210,7 +210,7 @@ describe('forward', () => {
     upstream.says = () => 'silent';
     second.says = (name) => ({ answers: [address(name, '192.0.2.2')] });
     const both = `${LOCAL}:${upstream.port} ${LOCAL}:${second.port}`;
-    const options = 'policy sequential\nread_timeout 50ms\nmax_fails 1\nhealth_check 20ms';
+    const options = 'policy sequential\nread_timeout 1s\nmax_fails 1\nhealth_check 20ms';
     const port = await serve(`forward . ${both} {\n${options}\n}`);
     expect(await ask(port, 'one.example')).toBe('NOERROR A 192.0.2.2');
     const questions = (): number => upstream.questions.filter((each) => each.includes('A ')).length;

@@ -6,6 +6,7 @@ import { type Answer, decode, encode, RECURSION_AVAILABLE, type RecordType } fro
 import { type Message, parseMessage, Type } from '../../../dns/wire/message.ts';
 import { typeText } from '../../../dns/wire/names.ts';
 import { makeQuery } from '../../../dns/wire/records.ts';
+import { freePort } from '../support/ports.ts';
 
 export const LOCAL = '127.0.0.1';
 
@@ -15,7 +16,7 @@ export type Says =
   | 'silent';
 
 const TRUNCATED = 0x0200;
-const GIVE_UP_MS = 60_000;
+const GIVE_UP_MS = 120_000;
 const REPEAT_MS = 2000;
 
 export class Upstream {
@@ -33,13 +34,13 @@ export class Upstream {
   }
 
   static async start(): Promise<Upstream> {
+    // One that the kernel does not lend, of either protocol.
+    const port = await freePort();
     const tcp = createServer();
-    await new Promise<void>((resolve) => tcp.listen(0, LOCAL, resolve));
-    const address = tcp.address();
-    if (typeof address !== 'object' || address === null) throw new Error('no port');
+    await new Promise<void>((resolve) => tcp.listen(port, LOCAL, resolve));
     const udp = createSocket('udp4');
-    await new Promise<void>((resolve) => udp.bind(address.port, LOCAL, resolve));
-    const upstream = new Upstream(udp, tcp, address.port);
+    await new Promise<void>((resolve) => udp.bind(port, LOCAL, resolve));
+    const upstream = new Upstream(udp, tcp, port);
     udp.on('message', (bytes, from) => {
       const reply = upstream.#answer(bytes, 'udp');
       if (reply !== undefined) udp.send(reply, from.port, from.address);
