@@ -49,7 +49,7 @@ beforeAll(async () => {
   await kubectl.ok('create', 'namespace', namespace);
   await kubectl.ok('config', 'set-context', '--current', `--namespace=${namespace}`);
   await admin.create(resourcePath('apiextensions.k8s.io/v1', 'customresourcedefinitions'), CRD);
-  await kubectl.ok('wait', '--for=condition=Established', 'crd/widgets.example.com', '--timeout=60s');
+  await kubectl.ok('wait', '--for=condition=Established', 'crd/widgets.example.com', '--timeout=240s');
 });
 afterAll(async () => {
   await cluster[Symbol.asyncDispose]();

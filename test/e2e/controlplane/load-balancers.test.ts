@@ -60,8 +60,8 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     expect(web.status?.loadBalancer?.ingress).toEqual([{ ip: '192.0.2.241', ipMode: 'VIP' }]);
     expect(web.metadata.finalizers).toEqual([FINALIZER]);
     expect(await run('get', 'service', 'web', '--no-headers')).toMatch(/^web +LoadBalancer +\S+ +192\.0\.2\.241 +80:/);
+    await reported('web', /Normal +EnsuringLoadBalancer .*service-controller +Ensuring load balancer/);
     const described = await reported('web', /Normal +EnsuredLoadBalancer .*service-controller +Ensured load balancer/);
-    expect(described).toMatch(/Normal +EnsuringLoadBalancer .*service-controller +Ensuring load balancer/);
     expect(described).toMatch(/LoadBalancer Ingress: +192\.0\.2\.241/);
     await run('create', 'service', 'clusterip', 'typed', '--tcp=80:8080');
     await run('patch', 'service', 'typed', '-p', '{"spec":{"type":"LoadBalancer"}}');

@@ -171,7 +171,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
       }
     });
     await kubectl.feed(statefulSet, 'apply', '-f', '-');
-    expect(await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=60s')).toContain('complete');
+    expect(await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=240s')).toContain('complete');
     await kubectl.ok('scale', 'statefulset/web', '--replicas=1');
     await become('one pod', () => names('web').length === 1);
     unwatch();
@@ -195,21 +195,21 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
 
   it('updates it from the top down to the partition, and goes back', async () => {
     await kubectl.ok('scale', 'statefulset/web', '--replicas=3');
-    await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=60s');
+    await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=240s');
     const patch = JSON.stringify({ spec: { updateStrategy: { rollingUpdate: { partition: 2 } } } });
     await kubectl.ok('patch', 'statefulset/web', '--patch', patch);
     await kubectl.ok('set', 'image', 'statefulset/web', 'web=web:2');
-    const partitioned = await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=60s');
+    const partitioned = await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=240s');
     expect(partitioned).toContain('partitioned roll out complete: 1 new pods have been updated');
     expect(images('web')).toEqual(['web:1', 'web:1', 'web:2']);
     expect((await web()).status).toMatchObject({ currentReplicas: 2, updatedReplicas: 1 });
     const all = JSON.stringify({ spec: { updateStrategy: { rollingUpdate: { partition: 0 } } } });
     await kubectl.ok('patch', 'statefulset/web', '--patch', all);
-    await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=60s');
+    await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=240s');
     expect(images('web')).toEqual(['web:2', 'web:2', 'web:2']);
     expect(await kubectl.ok('rollout', 'history', 'statefulset/web')).toMatch(/^1 .*\n2 /m);
     await kubectl.ok('rollout', 'undo', 'statefulset/web');
-    await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=60s');
+    await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=240s');
     expect(images('web')).toEqual(['web:1', 'web:1', 'web:1']);
     expect(await kubectl.ok('rollout', 'history', 'statefulset/web')).toMatch(/^2 .*\n3 /m);
   });
@@ -221,8 +221,9 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     expect(images('web')).toEqual(['web:1', 'web:1', 'bad']);
     // As with upstream's controller it is the user who deletes the pod once the template is good again.
     await kubectl.ok('rollout', 'undo', 'statefulset/web');
+    await become('the good template to be observed', observed);
     await kubectl.ok('delete', 'pod', 'web-2', '--wait=false');
-    await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=60s');
+    await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=240s');
     expect(images('web')).toEqual(['web:1', 'web:1', 'web:1']);
   });
 
@@ -236,7 +237,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     await become('the deletion to be counted', async () => (await web()).status?.updatedReplicas === 2);
     expect([names('web'), podsOf('web')[1]?.metadata.uid]).toEqual([['web-0', 'web-1', 'web-2'], before?.metadata.uid]);
     await admin.patch(path, { metadata: { finalizers: null } }, 'merge');
-    await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=60s');
+    await kubectl.ok('rollout', 'status', 'statefulset/web', '--timeout=240s');
     expect(names('web')).toEqual(['web-0', 'web-1', 'web-2', 'web-3']);
     expect(podsOf('web')[1]?.metadata.uid).not.toBe(before?.metadata.uid);
     await kubectl.ok('scale', 'statefulset/web', '--replicas=3');
@@ -260,12 +261,13 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     await become('the claims’ owner', async () => (await claims()).filter(owned).length === 3);
     await kubectl.ok('delete', 'statefulset', 'web', '--cascade=foreground');
     // That of web-3 has no owner: there was no pod with it any more for which the new set could have seen to it.
-    expect([names('web'), (await claims()).map(({ metadata }) => metadata.name)]).toEqual([[], ['data-web-3']]);
+    const left = async () => [names('web'), (await claims()).map(({ metadata }) => metadata.name)];
+    await expect.poll(left).toEqual([[], ['data-web-3']]);
   });
 
   it('runs a daemon set on every node, updates it and goes back', async () => {
     await kubectl.feed(daemonSet, 'apply', '-f', '-');
-    expect(await kubectl.ok('rollout', 'status', 'daemonset/log', '--timeout=60s')).toContain(
+    expect(await kubectl.ok('rollout', 'status', 'daemonset/log', '--timeout=240s')).toContain(
       'successfully rolled out',
     );
     expect(
@@ -277,15 +279,15 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     await become('the events', async () => (await messages('SuccessfulCreate', 'log')).length === 3);
     expect((await messages('SuccessfulCreate', 'log')).toSorted()).toEqual(created);
     await kubectl.ok('set', 'image', 'daemonset/log', 'log=log:2');
-    await kubectl.ok('rollout', 'status', 'daemonset/log', '--timeout=60s');
+    await kubectl.ok('rollout', 'status', 'daemonset/log', '--timeout=240s');
     expect(images('log')).toEqual(['log:2', 'log:2', 'log:2']);
     expect(await kubectl.ok('rollout', 'history', 'daemonset/log')).toMatch(/^1 .*\n2 /m);
     await kubectl.ok('rollout', 'undo', 'daemonset/log');
-    await kubectl.ok('rollout', 'status', 'daemonset/log', '--timeout=60s');
+    await kubectl.ok('rollout', 'status', 'daemonset/log', '--timeout=240s');
     expect(images('log')).toEqual(['log:1', 'log:1', 'log:1']);
     const before = podsOf('log').map(({ metadata }) => metadata.uid);
     await kubectl.ok('rollout', 'restart', 'daemonset/log');
-    await kubectl.ok('rollout', 'status', 'daemonset/log', '--timeout=60s');
+    await kubectl.ok('rollout', 'status', 'daemonset/log', '--timeout=240s');
     expect(podsOf('log').filter(({ metadata }) => before.includes(metadata.uid))).toEqual([]);
     await kubectl.ok('taint', 'node', 'worker-2', 'dedicated=x:NoExecute');
     await become('two pods', () => podsOf('log').length === 2);
@@ -294,7 +296,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     const path = resourcePath('apps/v1', 'daemonsets', { namespace, name: 'log' });
     await become('the status', async () => (await admin.get<DaemonSet>(path)).status?.numberAvailable === 3);
     await kubectl.ok('delete', 'daemonset', 'log', '--cascade=foreground');
-    expect(names('log')).toEqual([]);
+    await expect.poll(() => names('log')).toEqual([]);
   });
 
   it('keeps a replication controller’s pods, and deletes them with it or leaves them', async () => {
@@ -312,6 +314,6 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     await kubectl.feed(replicationController, 'apply', '-f', '-');
     await become('two of them', () => podsOf('old').length === 2);
     await kubectl.ok('delete', 'rc', 'old', '--cascade=foreground');
-    expect(names('old')).toEqual([]);
+    await expect.poll(() => names('old')).toEqual([]);
   });
 });

@@ -76,7 +76,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     return items.filter((event) => event.reason === reason).map(({ message = '' }) => message);
   };
   const rolledOut = async (): Promise<void> => {
-    expect(await kubectl.ok('rollout', 'status', 'deployment/web', '--timeout=60s')).toContain(
+    expect(await kubectl.ok('rollout', 'status', 'deployment/web', '--timeout=240s')).toContain(
       'successfully rolled out',
     );
   };
@@ -101,7 +101,11 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     await rolledOut();
     expect(podsOf().map(isReady)).toEqual([true, true, true]);
     const [set] = await sets();
-    await eventually('the events', async () => ((await events('SuccessfulCreate')).length === 3 ? true : undefined));
+    // Each controller sends its own, in its own time.
+    await eventually('the events', async () => {
+      const found = [await events('SuccessfulCreate'), await events('ScalingReplicaSet')];
+      return found.flat().length >= 4 ? true : undefined;
+    });
     expect(await events('ScalingReplicaSet')).toEqual([`Scaled up replica set ${set?.metadata.name} from 0 to 3`]);
     expect((await events('SuccessfulCreate')).toSorted()).toEqual(
       podsOf()
@@ -156,10 +160,10 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     });
     const good = (): number => podsOf().filter((pod) => isActive(pod) && isReady(pod)).length;
     await eventually('one good pod fewer', async () => (good() === 3 ? true : undefined));
-    const waiting = await kubectl.run(['rollout', 'status', 'deployment/web', '--timeout=1s']);
+    const waits = /Waiting for deployment "web" rollout to finish/;
+    const status = await kubectl.until(['rollout', 'status', 'deployment/web'], (text) => waits.test(text));
     expect(good()).toBe(3);
-    expect(waiting.stdout).toContain('Waiting for deployment "web" rollout to finish');
-    expect(waiting.code).not.toBe(0);
+    expect(status).not.toContain('successfully rolled out');
     await kubectl.ok('rollout', 'undo', 'deployment/web');
     await rolledOut();
     expect((await web()).metadata.annotations?.['deployment.kubernetes.io/revision']).toBe('4');
