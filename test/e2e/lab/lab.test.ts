@@ -46,6 +46,7 @@ class Up {
   readonly child: ChildProcess;
   output = '';
   readonly exited: Promise<number | null>;
+  #heard = Promise.withResolvers<void>();
 
   constructor(root: string, options: UpOptions = {}) {
     this.paths = labPaths(root);
@@ -59,20 +60,29 @@ class Up {
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream?.on('data', (chunk: Buffer) => {
         this.output += chunk.toString();
+        this.#heard.resolve();
+        this.#heard = Promise.withResolvers();
       });
     }
     // Not `exit`: its last output may not have been read by then.
     this.exited = once(this.child, 'close').then(([code]) => (typeof code === 'number' ? code : null));
   }
 
-  /** Resolves when it has printed `text`. */
+  /** Resolves as soon as it has printed `text`. */
   async says(text: string, timeoutMs = 280_000): Promise<void> {
-    const deadline = Date.now() + timeoutMs;
-    while (!this.output.includes(text)) {
-      if (this.child.exitCode !== null)
-        throw new Error(`nodelet up ended with ${this.child.exitCode}:\n${this.output}`);
-      if (Date.now() > deadline) throw new Error(`nodelet up has not printed "${text}":\n${this.output}`);
-      await Promise.race([this.exited, new Promise((done) => setTimeout(done, 100))]);
+    const over = Promise.withResolvers<void>();
+    const timer = setTimeout(
+      () => over.reject(new Error(`nodelet up has not printed "${text}":\n${this.output}`)),
+      timeoutMs,
+    );
+    try {
+      while (!this.output.includes(text)) {
+        if (this.child.exitCode !== null)
+          throw new Error(`nodelet up ended with ${this.child.exitCode}:\n${this.output}`);
+        await Promise.race([this.exited, this.#heard.promise, over.promise]);
+      }
+    } finally {
+      clearTimeout(timer);
     }
   }
 
