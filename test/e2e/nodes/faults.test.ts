@@ -20,7 +20,7 @@ import { apply, condition, eventually, FOREVER, httpGet, isReady, podWhen, ready
 import { type PrivateLab, startLab } from '../support/lab.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
-const GRACE_MS = 4_000;
+const GRACE_MS = 6_000;
 /** No other lab's. */
 const SERVICES = '10.223.224.0/20';
 /** Answers with its version. */
@@ -45,8 +45,8 @@ beforeAll(async () => {
     dns: true,
     netpol: true,
     registry: true,
-    // A lease is renewed each second.
-    kubeletConfiguration: { nodeLeaseDurationSeconds: GRACE_MS / 1000 },
+    // A lease is renewed each second, and a machine that stalls for some of them loses no node.
+    kubeletConfiguration: { nodeLeaseDurationSeconds: 4 },
     controlplaneFlags: ['--node-monitor-grace-period', `${GRACE_MS / 1000}s`],
   });
 });

@@ -35,7 +35,7 @@ beforeAll(async () => {
     runtime: 'containerd',
     registry: true,
     // Nothing is pulled again because a machine is slow.
-    registryFlags: ['--pull-limit', '2/24h'],
+    registryFlags: ['--pull-limit', '2/24h', '--slow-rate', '256Ki'],
   });
   const secret = (name: string, password: string, ...server: string[]): Promise<string> =>
     lab.kubectl(
