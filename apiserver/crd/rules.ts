@@ -24,7 +24,7 @@ import { isObject } from '../patch/json-value.ts';
 import { type CelType, CelTypes } from './cel-types.ts';
 import { type Declared, declaredType, MAX_REQUEST } from './sized-types.ts';
 import { type JsonSchema, properties, type ValidationRule, valueSchema } from './types.ts';
-import { pathText, type Steps } from './validate.ts';
+import { keyedPathText, type Steps } from './validate.ts';
 
 interface CompiledRule {
   readonly rule: ValidationRule;
@@ -300,7 +300,7 @@ class Run {
       }
       if (node.values === undefined) return;
       for (const [key, one] of Object.entries(value))
-        this.check(one, getOwn(before, key), node.values, [...steps, key]);
+        this.check(one, getOwn(before, key), node.values, [...steps, { key }]);
     }
   }
 
@@ -343,7 +343,7 @@ class Run {
     schema: JsonSchema,
     steps: Steps,
   ): boolean {
-    const field = pathText(steps) || '<nil>';
+    const field = keyedPathText(steps) || '<nil>';
     const type = schema.type ?? '';
     const before = this.#budget.left;
     try {

@@ -11,19 +11,29 @@ import { isObject, type JsonObject, jsonIdentity } from '../patch/json-value.ts'
 import { formatCheck } from './formats.ts';
 import { type JsonSchema, properties, valueSchema } from './types.ts';
 
-/** Field names, keys of maps and indexes. */
-export type Steps = readonly (string | number)[];
+interface MapKey {
+  readonly key: string;
+}
+
+/** Field names, indexes and keys of maps. */
+export type Steps = readonly (string | number | MapKey)[];
 
 export interface PlacedError {
   readonly steps: Steps;
   readonly error: FieldError;
 }
 
-/** A schema's fields are joined by points, keys of maps stand in brackets elsewhere; the validator joins all by points. */
+/** All names are joined by points, as what reads an OpenAPI schema does it upstream. */
 export function pathText(steps: Steps): string {
+  return keyedPathText(steps.map((step) => (typeof step === 'object' ? step.key : step)));
+}
+
+/** Keys of maps stand in brackets, as in what upstream says of rules and of duplicates in lists. */
+export function keyedPathText(steps: Steps): string {
   let text = '';
   for (const step of steps) {
-    if (typeof step === 'number') text += `[${step}]`;
+    if (typeof step === 'object') text += `[${step.key}]`;
+    else if (typeof step === 'number') text += `[${step}]`;
     else text += text === '' ? step : `.${step}`;
   }
   return text;
@@ -131,7 +141,10 @@ class Validator {
     for (const [index, item] of value.entries()) {
       const key = type === 'set' ? item : keysOf(item, keys, schema.items);
       const identity = jsonIdentity(key);
-      if (seen.has(identity)) this.#add([...steps, index], (field) => duplicateOf(field, key));
+      if (seen.has(identity)) {
+        const place = [...steps, index];
+        this.#add(place, () => duplicateOf(keyedPathText(place), key));
+      }
       seen.add(identity);
     }
   }
@@ -153,7 +166,7 @@ class Validator {
     const values = valueSchema(schema);
     if (values !== undefined) {
       for (const [key, child] of Object.entries(value)) {
-        if (getOwn(schema.properties, key) === undefined) this.check(child, values, [...steps, key]);
+        if (getOwn(schema.properties, key) === undefined) this.check(child, values, [...steps, { key }]);
       }
     }
     if (schema['x-kubernetes-embedded-resource'] === true) this.#embedded(value, steps);
@@ -273,9 +286,10 @@ function isUnchanged(object: unknown, old: unknown, schema: JsonSchema | undefin
     return before !== undefined && isUnchanged(object[step], before, schema.items, more);
   }
   if (!isObject(object) || !isObject(old)) return false;
+  const name = typeof step === 'object' ? step.key : step;
   // What is missing is an error of the object that it is missing in.
-  if (more.length === 0 && !Object.hasOwn(object, step)) return sameJson(object, old);
-  if (!Object.hasOwn(old, step)) return false;
-  const child = schema === undefined ? undefined : (getOwn(schema.properties, step) ?? valueSchema(schema));
-  return isUnchanged(getOwn(object, step), getOwn(old, step), child, more);
+  if (more.length === 0 && !Object.hasOwn(object, name)) return sameJson(object, old);
+  if (!Object.hasOwn(old, name)) return false;
+  const child = schema === undefined ? undefined : (getOwn(schema.properties, name) ?? valueSchema(schema));
+  return isUnchanged(getOwn(object, name), getOwn(old, name), child, more);
 }

@@ -8,6 +8,23 @@ import { lines } from '../kinds/support.ts';
 
 const field = (schema: JsonSchema): JsonSchema => ({ type: 'object', properties: { f: schema } });
 
+describe('keys of maps', () => {
+  const field: JsonSchema = { type: 'string', maxLength: 3, 'x-kubernetes-validations': [{ rule: 'self != "no"' }] };
+  const list: JsonSchema = { type: 'array', 'x-kubernetes-list-type': 'set', items: { type: 'string' } };
+  const schema: JsonSchema = {
+    type: 'object',
+    properties: { map: { type: 'object', additionalProperties: { type: 'object', properties: { field, list } } } },
+  };
+
+  it('stand in brackets where a rule or a list is wrong, and behind a point where a value is', () => {
+    const fieldsOf = (value: unknown): string[] => validateValue(value, schema).map(({ error }) => error.field ?? '');
+    expect(fieldsOf({ map: { a: { field: 'long', list: ['x', 'x'] } } })).toEqual(['map.a.field', 'map[a].list[1]']);
+    const { root } = compileRules(schema);
+    const broken = root === undefined ? [] : checkRules(root, { map: { 'a.b': { field: 'no' } } }, undefined);
+    expect(broken.map((error) => error.field)).toEqual(['map[a.b].field']);
+  });
+});
+
 describe('values', () => {
   const wrong = (value: unknown, schema: JsonSchema): string[] =>
     lines(validateValue({ f: value }, field(schema)).map(({ error }) => error));
