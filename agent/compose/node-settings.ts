@@ -28,7 +28,12 @@ export function podsAllocatable(allocatable: ResourceList): {
 
 /** The directory that log shippers read: beside /var/log/pods by default, beside podLogsDir where that was moved. */
 function containerLogsDir(podLogsDir: string): string {
-  return `${podLogsDir.replace(/\/pods\/?$/, '').replace(/\/$/, '')}/containers`;
+  return `${nodeLogsDir(podLogsDir)}/containers`;
+}
+
+/** The node's log directory, which /logs/ shows: /var/log, or where podLogsDir was moved to. */
+export function nodeLogsDir(podLogsDir: string): string {
+  return podLogsDir.replace(/\/pods\/?$/, '').replace(/\/$/, '');
 }
 
 export function nodeSettings(

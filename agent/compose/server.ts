@@ -5,6 +5,7 @@ import { createKubeletServer } from '../server/kubelet-server.ts';
 import type { KubeletServer } from '../server/options.ts';
 import type { AgentBase } from './base.ts';
 import type { Cluster } from './cluster.ts';
+import { nodeLogsDir } from './node-settings.ts';
 import { createOwnPages, createUsagePages, type StatsParts } from './stats.ts';
 
 /** Undefined where enableServer is off. */
@@ -20,6 +21,7 @@ export function createServer(
     pods,
     runtime,
     logs: createLogReader(clock),
+    nodeLogs: { directory: nodeLogsDir(options.config.podLogsDir), exec: base.exec },
     usage: createUsagePages(base, parts),
     own: createOwnPages(base, parts),
     ...(cluster.client === undefined ? {} : { reviews: cluster.client }),

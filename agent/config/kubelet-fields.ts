@@ -32,7 +32,6 @@ const NO_MEMORY_QOS = 'there is no MemoryQoS';
 const NO_VERIFICATION = 'images on the machine are used by any pod, with or without credentials';
 const NO_RATE = 'requests are limited by how many run at once, not by rate';
 const NO_PROFILES = 'there are no profiles at /debug/pprof';
-const NO_NODE_LOGS = 'logs of the node are not served';
 const NO_IPTABLES = 'the agent makes no iptables rules';
 
 const taint = object({
@@ -95,8 +94,8 @@ export const KUBELET_FIELDS = {
   enableContentionProfiling: warns(bool, NO_PROFILES),
   enableProfilingHandler: warns(bool, NO_PROFILES, true, [false]),
   enableDebugFlagsHandler: warns(bool, 'there is no /debug/flags', true, [false]),
-  enableSystemLogHandler: warns(bool, NO_NODE_LOGS, true, [false]),
-  enableSystemLogQuery: warns(bool, NO_NODE_LOGS),
+  enableSystemLogHandler: used(bool, true),
+  enableSystemLogQuery: used(bool, false),
   streamingConnectionIdleTimeout: used(duration, 240 * MINUTE),
 
   // ---- where pods come from

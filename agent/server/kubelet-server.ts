@@ -22,6 +22,7 @@ import { accessAttributes, Callers } from './caller.ts';
 import { serveContainerLogs } from './container-logs.ts';
 import { healthz } from './health.ts';
 import { HttpError, sendJson, sendText } from './http-answer.ts';
+import { serveNodeLogs } from './node-logs.ts';
 import type { KubeletServer, KubeletServerOptions } from './options.ts';
 import { isDebugging, parseRoute, type Route } from './routes.ts';
 import { podList, runningPodList } from './served-pods.ts';
@@ -146,7 +147,7 @@ class HttpsKubeletServer implements KubeletServer {
     const { clock } = this.#options;
     try {
       const { route, query } = await this.#admit(request);
-      if (route.kind === 'containerLogs') {
+      if (route.kind === 'containerLogs' || route.kind === 'nodeLogs') {
         // An authorized caller has no time limit, also an anonymous one.
         this.#guard.authenticated(request.socket);
         this.#guard.allowTime(response, LONG_RUNNING_MS);
@@ -256,7 +257,22 @@ class HttpsKubeletServer implements KubeletServer {
         return sendJson(response, { kubeletconfig: printConfiguration(this.#options.options.config) }, clock);
       case 'containerLogs':
         return await serveContainerLogs(route, query, response, pods, logs, clock.now());
+      case 'nodeLogs':
+        return await this.#nodeLogs(route.path, query, request, response);
     }
+  }
+
+  async #nodeLogs(
+    path: string | undefined,
+    query: URLSearchParams,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const { clock, nodeLogs } = this.#options;
+    const { enableSystemLogHandler, enableSystemLogQuery: queries } = this.#options.options.config;
+    if (!enableSystemLogHandler) throw new HttpError(405, 'logs endpoint is disabled.\n');
+    if (path === undefined) return sendText(response, 301, '', clock, { location: 'logs/' });
+    await serveNodeLogs({ ...nodeLogs, queries }, path, query, request, response, clock);
   }
 
   async #metrics(page: Extract<Route, { readonly kind: 'metrics' }>['page']): Promise<string> {

@@ -10,6 +10,7 @@ import type { AgentOptions } from '../config/options.ts';
 import type { LogReader } from '../ports/logs.ts';
 import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import type { OwnPages, UsagePages } from '../ports/stats.ts';
+import type { NodeLogs } from './node-logs.ts';
 
 /** The pods as their workers see them; PodsAgent has this shape. */
 export interface ServedPods {
@@ -31,6 +32,8 @@ export interface KubeletServerOptions {
   readonly pods: ServedPods;
   readonly runtime: Pick<ContainerRuntime, 'execUrl' | 'attachUrl' | 'portForwardUrl' | 'listPods'>;
   readonly logs: LogReader;
+  /** The node's log directory, /var/log, and what reads its journal. */
+  readonly nodeLogs: Pick<NodeLogs, 'directory' | 'exec'>;
   /** What the machine and its pods use. */
   readonly usage: UsagePages;
   /** What the agent does. */

@@ -7,6 +7,8 @@ export type Route =
   | { readonly kind: 'healthz' | 'ping' | 'syncloop' | 'pods' | 'runningPods' | 'configz' | 'summary' }
   | { readonly kind: 'metrics'; readonly page: 'agent' | 'resource' | 'cadvisor' | 'probes' | 'slis' }
   | { readonly kind: 'containerLogs'; readonly namespace: string; readonly pod: string; readonly container: string }
+  /** `path` below the node's log directory, decoded; undefined for "/logs" itself. */
+  | { readonly kind: 'nodeLogs'; readonly path: string | undefined }
   | { readonly kind: 'stream'; readonly target: StreamTarget };
 
 const STREAMS: ReadonlySet<string> = new Set(['exec', 'attach', 'portForward']);
@@ -48,6 +50,7 @@ export function parseRoute(path: string): Route | undefined {
   if (fixed !== undefined) return fixed;
   const [verb = '', ...rest] = path.slice(1).split('/');
   const parts = rest.map(decode);
+  if (verb === 'logs') return nodeLogsRoute(parts);
   if (parts.some((part) => part === undefined || part === '')) return undefined;
   // With four parts the third is the pod's uid.
   const [namespace = '', pod = '', third, fourth] = parts;
@@ -65,7 +68,16 @@ export function parseRoute(path: string): Route | undefined {
     : undefined;
 }
 
-/** Routes that show or touch what is inside pods: off with enableDebuggingHandlers. */
+function nodeLogsRoute(parts: readonly (string | undefined)[]): Route | undefined {
+  if (parts.length === 0) return { kind: 'nodeLogs', path: undefined };
+  // A slash that was encoded belongs to a name, and no name has one; nothing leads upwards.
+  if (parts.some((part) => part === undefined || part === '..' || part.includes('/'))) return undefined;
+  return { kind: 'nodeLogs', path: parts.join('/') };
+}
+
+const DEBUGGING: readonly Route['kind'][] = ['containerLogs', 'stream', 'runningPods', 'nodeLogs'];
+
+/** Routes that show or touch what is inside pods or on the node: off with enableDebuggingHandlers. */
 export function isDebugging(route: Route): boolean {
-  return route.kind === 'containerLogs' || route.kind === 'stream' || route.kind === 'runningPods';
+  return DEBUGGING.includes(route.kind);
 }

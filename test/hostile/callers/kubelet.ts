@@ -49,6 +49,7 @@ const PATHS = [
   '/stats/summary',
   '/configz',
   '/logs/',
+  '/logs/',
   '/debug/pprof/',
   '/containerLogs/demo/web/c',
   '/containerLogs/demo/web/c?follow=false&tailLines=5',

@@ -10,7 +10,7 @@ const FILE = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 port: 1000
 maxPods: 20
-featureGates: {ImageVolume: true, NodeLogQuery: false}
+featureGates: {ImageVolume: true, KubeletPSI: false}
 authentication: {x509: {clientCAFile: /file/ca.crt}}
 hairpinMode: none
 `;
@@ -50,17 +50,17 @@ describe('the agent’s flags', () => {
       '--port',
       '2000',
       '--feature-gates',
-      'NodeLogQuery=true,NodeSwap=true',
+      'KubeletPSI=true,NodeSwap=true',
     );
     expect(config).toMatchObject({
       port: 2000,
       maxPods: 20,
-      featureGates: { ImageVolume: true, NodeLogQuery: true, NodeSwap: true },
+      featureGates: { ImageVolume: true, KubeletPSI: true, NodeSwap: true },
     });
     expect(config.authentication.x509.clientCAFile).toBe('/file/ca.crt');
     expect(withoutEffect).toEqual([
       'hairpinMode (bridges are configured by CNI plugins)',
-      'featureGates.NodeLogQuery (is not there: cannot be set to true)',
+      'featureGates.KubeletPSI (is not there: cannot be set to true)',
     ]);
   });
 

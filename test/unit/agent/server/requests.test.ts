@@ -45,6 +45,12 @@ describe('paths', () => {
     ['/metrics/resource/', { kind: 'metrics', page: 'resource' }],
     ['/metrics/slis', { kind: 'metrics', page: 'slis' }],
     ['/metrics/other', undefined],
+    ['/logs', { kind: 'nodeLogs', path: undefined }],
+    ['/logs/', { kind: 'nodeLogs', path: '' }],
+    ['/logs/pods/a%20b/', { kind: 'nodeLogs', path: 'pods/a b/' }],
+    ['/logs/%2e%2e/x', undefined],
+    ['/logs/..%2fx', undefined],
+    ['/logs/%zz', undefined],
   ])('%s', (path, route) => {
     expect(parseRoute(path)).toEqual(route);
   });

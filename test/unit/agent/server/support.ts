@@ -135,7 +135,8 @@ export class FakeRuntime implements Pick<KubeletServerOptions['runtime'], 'execU
 }
 
 /** The pages of figures, each with its own name as its content. */
-export const PAGES: Pick<KubeletServerOptions, 'usage' | 'own'> = {
+export const PAGES: Pick<KubeletServerOptions, 'usage' | 'own' | 'nodeLogs'> = {
+  nodeLogs: { directory: '/nowhere', exec: () => Promise.reject(new Error('there is no journal')) },
   usage: {
     summary: async (cpuAndMemory) => ({ summary: cpuAndMemory ? 'short' : 'whole' }),
     resource: async () => 'resource',
