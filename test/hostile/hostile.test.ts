@@ -1,4 +1,5 @@
-// The hostile tester's run as far as it is quick; `npm run test:hostile` is the whole of it.
+// The hostile tester's run as far as it is quick, with the same seed each time; `npm run test:hostile` is the whole of it, with another
+// seed each time.
 
 import { describe, expect, test } from 'vitest';
 import { loadCampaigns, runCampaign } from './run-campaign.ts';
@@ -8,7 +9,7 @@ const quick = (await loadCampaigns()).filter(({ quickRounds }) => quickRounds > 
 describe('the hostile tester finds nothing', () => {
   test.for(quick)('$name: $what', async (campaign) => {
     const lines: string[] = [];
-    const seed = Date.now() % 1_000_000;
+    const seed = 1;
     const figures = await runCampaign(campaign, {
       rounds: campaign.quickRounds,
       seed,

@@ -50,7 +50,7 @@ async function start(): Promise<void> {
       });
       await client.list('/api/v1/namespaces', {}, { timeoutMs: 2000 });
     },
-    { timeout: 60_000, interval: 100 },
+    { timeout: 240_000, interval: 100 },
   );
   // The port is its own: no other server has responded.
   expect(child.exitCode, await readFile(log, 'utf8')).toBeNull();

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { newestSnapshot } from '../../../apiserver/storage/snapshots.ts';
 import { lastLine } from '../../../cli/lab/supervisor.ts';
+import { isErrno } from '../../../lib/errors.ts';
 import { exec } from '../../../lib/exec.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
@@ -54,7 +55,7 @@ async function serving(child: ChildProcess): Promise<void> {
       if (child.exitCode !== null) throw new Error(await readFile(log, 'utf8'));
       expect((await kubectl('get', '--raw', '/readyz')).stdout).toBe('ok');
     },
-    { timeout: 60_000, interval: 100 },
+    { timeout: 240_000, interval: 100 },
   );
 }
 
@@ -103,8 +104,13 @@ async function showing(text: string): Promise<string[]> {
     files
       .filter((file) => file.isFile())
       .map(async ({ parentPath, name }) => {
-        const content = await readFile(join(parentPath, name));
-        return content.includes(text) ? [name] : [];
+        try {
+          return (await readFile(join(parentPath, name))).includes(text) ? [name] : [];
+        } catch (error) {
+          // The server has removed it meanwhile.
+          if (isErrno(error, 'ENOENT')) return [];
+          throw error;
+        }
       }),
   );
   return shown.flat();

@@ -71,15 +71,15 @@ describe('the loop-device driver', () => {
 
   test('answers ABORTED to a second call for a volume, and returns its condition during the first', async () => {
     const volume = await published();
-    await driver.faults({ method: 'NodeUnpublishVolume', when: 1, action: 'delay', delayMs: 15_000 });
+    await driver.faults({ method: 'NodeUnpublishVolume', when: 1, action: 'hold' });
     // Whichever of the two comes first: the other is ABORTED.
     const first = untilItsTurn(() => volume.unpublish());
     await expect.poll(() => outcome(volume.publish())).toBe('ABORTED');
     await expect(volume.unstage()).rejects.toMatchObject(refusal('ABORTED', /NodeUnpublishVolume has not ended/));
     await expect(volume.delete()).rejects.toMatchObject(refusal('ABORTED', /pending/));
     await driver.client.node.NodeGetVolumeStats({ volume_id: volume.id, volume_path: volume.staging });
-    await first;
     await driver.faults();
+    await first;
     await volume.down();
   });
 
@@ -481,6 +481,8 @@ describe('on a disk that becomes full', () => {
     expect((await look(used)).volume_condition?.message).toMatch(READ_ONLY);
     await used.unpublish();
     await used.unstage();
+    // A mount namespace that is just being made has the file system, as it was, for a moment.
+    await expect.poll(async () => (await driver.loops()).filter(({ image }) => image.includes(used.id))).toEqual([]);
     await up(used);
     expect((await look(used)).volume_condition).toEqual(NORMAL);
     const device = (await driver.loops()).find((loop) => loop.image.includes(used.id))?.device ?? '';

@@ -14,7 +14,7 @@ import { type Random, seededRandom } from '../random.ts';
 
 const CHILD = fileURLToPath(new URL('../sockets/child.ts', import.meta.url));
 /** For giving up only. */
-const ANSWER_MS = 60_000;
+const ANSWER_MS = 120_000;
 /** How long the processor is watched while there is no descriptor. ms. */
 const WATCHED_MS = 500;
 

@@ -198,8 +198,8 @@ class Trees {
       try {
         await removeTree(top);
       } catch (error) {
-        if (!contended || !isErrno(error, 'ENOTEMPTY') || tries > 20) this.#crash(what, error);
-        if (!contended || tries > 20) break;
+        if (!contended || !isErrno(error, 'ENOTEMPTY') || tries > 200) this.#crash(what, error);
+        if (!contended || tries > 200) break;
       }
     }
     this.#check(what);

@@ -35,7 +35,7 @@ function fill(): number {
 /** What an agent does for a pod all the time: programs, files, the mount table. */
 async function work(): Promise<void> {
   const results = await Promise.all(
-    Array.from({ length: 4 }, () => exec('cat', ['/proc/self/mountinfo'], { timeoutMs: 20_000 })),
+    Array.from({ length: 4 }, () => exec('cat', ['/proc/self/mountinfo'], { timeoutMs: 60_000 })),
   );
   for (const { code, stdout } of results) if (code !== 0 || stdout === '') throw new Error('a program failed');
   await writeFileAtomic(join(directory, 'state'), String(performance.now()), 0o600);
@@ -84,7 +84,7 @@ async function watchers(): Promise<readonly string[]> {
     caller.destroy();
   });
   await new Promise<void>((listening) => socket.listen(at('plugins/plugin.sock'), listening));
-  await Promise.race([promise, clock.sleep(20_000)]);
+  await Promise.race([promise, clock.sleep(60_000)]);
   stop.abort();
   source.stop();
   conf.close();
