@@ -3,6 +3,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Pod } from '../../../client/types.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 import {
@@ -17,6 +18,7 @@ import {
   nodeWhen,
   nothingLeft,
   podResources,
+  podSeen,
   podWhen,
   prints,
   ready,
@@ -33,13 +35,10 @@ beforeAll(async () => {
 afterAll(() => lab?.stop());
 
 test('an image that cannot be had: ErrImagePull, then ImagePullBackOff, each with the words of the runtime', async () => {
+  const fails = ({ status }: Pod): boolean => status?.containerStatuses?.[0]?.state?.waiting?.reason === 'ErrImagePull';
+  const pulling = await podSeen(lab, 'no-image', 'ErrImagePull', fails);
   await apply(lab, shellPod('no-image', 'true', {}, { image: 'registry.invalid/none:1' }));
-  const failing = await podWhen(
-    lab,
-    'no-image',
-    'ErrImagePull',
-    (pod) => container(pod).state?.waiting?.reason === 'ErrImagePull',
-  );
+  const failing = await pulling.seen;
   expect(container(failing).state?.waiting?.message).toMatch(
     /failed to pull and unpack image "registry.invalid\/none:1"/,
   );

@@ -216,7 +216,7 @@ test('the log is where log shippers read it, and the link to it is named as they
   const id = container(web, 'web').containerID?.replace('containerd://', '');
   const link = join(lab.paths.containerLogsDir, `web_${lab.namespace}_web-${id}.log`);
   expect(await readlink(link)).toBe(file);
-  expect(await readFile(file, 'utf8')).toMatch(/^\d{4}-\d\d-\d\dT\S+ std(out|err) [FP] /m);
+  await expect.poll(() => readFile(file, 'utf8')).toMatch(/^\d{4}-\d\d-\d\dT\S+ std(out|err) [FP] /m);
 });
 
 test('sandbox and container carry the labels by which crictl and others recognise a pod', async () => {

@@ -1,6 +1,7 @@
 // Containers that end: restarted or not, by the pod's restartPolicy.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Pod } from '../../../client/types.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
 import {
@@ -13,6 +14,7 @@ import {
   FOREVER,
   mainProcess,
   pidsOf,
+  podSeen,
   podWhen,
   prints,
   ready,
@@ -44,13 +46,12 @@ test('a container that is killed from outside comes back at once, in the same sa
 });
 
 test('a container that fails again and again waits in CrashLoopBackOff, and reports for how long', async () => {
+  const waits = ({ status }: Pod): boolean =>
+    status?.containerStatuses?.[0]?.state?.waiting?.reason === 'CrashLoopBackOff';
+  // The first time, which lasts ten seconds.
+  const crashing = await podSeen(lab, 'crasher', 'in CrashLoopBackOff', waits);
   await apply(lab, shellPod('crasher', 'echo bad; exit 5'));
-  const pod = await podWhen(
-    lab,
-    'crasher',
-    'in CrashLoopBackOff',
-    (each) => container(each).state?.waiting?.reason === 'CrashLoopBackOff',
-  );
+  const pod = await crashing.seen;
   const status = container(pod);
   expect(status.state?.waiting?.message).toBe(
     `back-off 10s restarting failed container=main pod=crasher_${lab.namespace}(${pod.metadata.uid})`,
