@@ -102,7 +102,7 @@ test('the commands of docs/lab.md work as they are written', async () => {
     .replace(/bin\/nodelet (node \w+|explain)/g, `bin/nodelet $1 --root ${lab.root}`);
   const { code, stdout, stderr } = await exec('bash', ['-euo', 'pipefail', '-c', script], {
     cwd: TREE,
-    timeoutMs: 200_000,
+    timeoutMs: 500_000,
   });
   expect(code, `${stdout}\n${stderr}`).toBe(0);
   expect(stdout).toMatch(/^node-3 .* c$/m);

@@ -153,7 +153,7 @@ test('the commands of docs/services.md work as they are written', async () => {
   const blocks = [...page.matchAll(/^```sh proxied\n([\s\S]*?)^```$/gm)].map(([, script = '']) => script);
   expect(blocks.length).toBeGreaterThan(4);
   const script = blocks.join('').replaceAll('/var/lib/nodelet', lab.root);
-  const { code, stdout, stderr } = await exec('bash', ['-euo', 'pipefail', '-c', script], { timeoutMs: 200_000 });
+  const { code, stdout, stderr } = await exec('bash', ['-euo', 'pipefail', '-c', script], { timeoutMs: 500_000 });
   expect(code, `${stdout}\n${stderr}`).toBe(0);
 });
 

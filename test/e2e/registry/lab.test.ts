@@ -148,7 +148,7 @@ test('the commands of docs/registry.md work as they are written', async () => {
       .replaceAll('bin/nodelet explain', `bin/nodelet explain --root ${lab.root}`);
     const { code, stdout, stderr } = await exec('bash', ['-euo', 'pipefail', '-c', script], {
       cwd: TREE,
-      timeoutMs: 200_000,
+      timeoutMs: 500_000,
     });
     expect(code, `${stdout}\n${stderr}`).toBe(0);
   }
