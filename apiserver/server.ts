@@ -17,6 +17,7 @@ import { openAudit } from './audit/open.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { ChainAuthorizer } from './auth/authorize.ts';
 import { ClientCa } from './auth/client-ca.ts';
+import type { AnonymousConfig } from './auth/oidc/configuration.ts';
 import { type OpenTokens, openTokens } from './auth/open-tokens.ts';
 import { followPolicy } from './auth/rbac/follow.ts';
 import { RbacPolicy } from './auth/rbac/policy.ts';
@@ -111,7 +112,7 @@ async function serveStore(ground: Ground): Promise<RunningApiServer> {
     registers: metrics.registers,
     ...(options.etcd === undefined ? { path: options.dbPath } : {}),
   });
-  opening.oidc?.start();
+  const stopTokens = opening.start();
   for (const ca of cas) ca.follow(() => app.server.setSecureContext(tlsOf(pki, cas)));
   const port = await listen(app, options.address, options.port);
   const stopHooks = await runPostStartHooks({
@@ -129,7 +130,7 @@ async function serveStore(ground: Ground): Promise<RunningApiServer> {
     state.closing = true;
     await stopHooks();
     for (const ca of cas) ca.stop();
-    opening.oidc?.stop();
+    stopTokens();
     await serving.close();
     opened.stop();
     await snapshots?.stop();
@@ -201,7 +202,7 @@ async function servingOf(ground: Ground, registry: Registry) {
     health: healthChecks(store, state, flow !== undefined),
     log,
     onAuthenticated: (socket: Duplex) => guard.authenticated(socket),
-    anonymousAuth: options.auth?.anonymousAuth,
+    anonymous: opening.anonymous ?? anonymousOf(options.auth?.anonymousAuth),
   });
   const http2 = { ...DEFAULT_HTTP2, ...options.http2 };
   const app = buildApp({ metrics, registry, pki, cas, handler, proxy, aggregation, guard, clock, http2 });
@@ -221,6 +222,11 @@ async function servingOf(ground: Ground, registry: Registry) {
       await converter.close();
     },
   };
+}
+
+/** By the flag; undefined without it. */
+function anonymousOf(flag: boolean | undefined): AnonymousConfig | undefined {
+  return flag === undefined ? undefined : { enabled: flag, conditions: [] };
 }
 
 function authenticatorOf({ clientCa, proxyCa, metrics }: Ground, { bearers }: OpenTokens): Authenticator {

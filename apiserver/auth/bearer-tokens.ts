@@ -1,11 +1,11 @@
 // Every kind of bearer token in the order in which kube-apiserver tries them: static ones, those of service accounts,
-// bootstrap tokens, those of an OpenID Connect issuer. The first that knows the token decides who its bearer is.
+// bootstrap tokens, those of OpenID Connect issuers. The first that knows the token decides who its bearer is.
 
 import type { EpochMs } from '../../lib/clock.ts';
 import type { ObjectLookup } from '../kinds/resource.ts';
 import type { Caller } from './attributes.ts';
 import { bootstrapCaller } from './bootstrap-tokens.ts';
-import type { OidcIssuer } from './oidc/issuer.ts';
+import type { OidcIssuers } from './oidc/issuers.ts';
 import type { StaticTokens } from './static-tokens.ts';
 import { type ServiceAccountTokens, TokenError } from './tokens.ts';
 
@@ -16,8 +16,8 @@ export interface BearerTokenParts {
   readonly statics?: StaticTokens | undefined;
   /** --enable-bootstrap-token-auth */
   readonly bootstrap: boolean;
-  /** Absent without --oidc-issuer-url. */
-  readonly oidc?: OidcIssuer | undefined;
+  /** Absent without --oidc-issuer-url and --authentication-config. */
+  readonly oidc?: OidcIssuers | undefined;
 }
 
 export interface Bearer {
@@ -46,9 +46,7 @@ export class BearerTokens {
     const { accounts, lookup, statics, bootstrap, oidc } = this.#parts;
     const audiences = requested.length === 0 ? accounts.audiences : requested;
     const caller =
-      statics?.find(token) ??
-      (bootstrap ? bootstrapCaller(token, lookup, now) : undefined) ??
-      (oidc?.issued(token) === true ? oidc.check(token, now) : undefined);
+      statics?.find(token) ?? (bootstrap ? bootstrapCaller(token, lookup, now) : undefined) ?? oidc?.check(token, now);
     if (caller === undefined) return accounts.check(token, audiences, lookup, now);
     // Such a token names no audience: it is for the API server.
     const own = audiences.filter((audience) => accounts.audiences.includes(audience));

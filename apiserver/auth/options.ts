@@ -26,6 +26,8 @@ export interface AuthOptions {
   readonly serviceAccountKeyFiles?: readonly string[];
   /** --oidc-…: one issuer whose ID tokens are accepted. Default: none. */
   readonly oidc?: OidcOptions;
+  /** --authentication-config: a file with issuers of ID tokens, instead of `oidc`. Default: none. */
+  readonly authenticationConfig?: string;
   /** --requestheader-…: the authenticating proxy. Default: none. */
   readonly requestHeader?: RequestHeaderOptions;
 }

@@ -20,6 +20,7 @@ import { isNode } from './library.ts';
 import { useTypedLists } from './list-operators.ts';
 import { setLiterals } from './literals.ts';
 import { replaceMarks, takeMarks } from './optional-marks.ts';
+import { selectsField } from './selects.ts';
 import { findErrors } from './validators.ts';
 
 export { CelBudget, DEFAULT_BUDGET } from './budget.ts';
@@ -48,6 +49,8 @@ export interface CelProgram {
   readonly checkedType: string;
   /** What an evaluation may cost at most in upstream's units, given the limits of its variables. */
   readonly cost: (variables: Readonly<Record<string, SizedType>>) => number;
+  /** Whether it reads the field of the variable by its name: `variable.field`. */
+  readonly selects: (variable: string, field: string) => boolean;
   readonly run: (variables: Readonly<Record<string, unknown>>) => unknown;
 }
 
@@ -119,7 +122,8 @@ export function compile(expression: string, environment: Environment): CelProgra
     meter(parsed.ast);
     const cost: CelProgram['cost'] = (variables) => estimateCost(parsed.ast, variables);
     const checkedType = (isNode(parsed.ast) ? parsed.ast.checkedType?.name : undefined) ?? type;
-    return { expression, type, checkedType, cost, run: (variables) => parsed({ ...variables }) };
+    const selects: CelProgram['selects'] = (variable, field) => selectsField(parsed.ast, variable, field);
+    return { expression, type, checkedType, cost, selects, run: (variables) => parsed({ ...variables }) };
   } catch (error) {
     if (error instanceof CelCompileError) throw error;
     if (error instanceof ParseError) throw new CelCompileError(printParseError(expression, error));

@@ -3,10 +3,8 @@
 
 import type { Duplex } from 'node:stream';
 import { errorMessage } from '../../lib/errors.ts';
-import { answerHealth, type HealthCheck, isHealthPath } from '../../lib/health-checks.ts';
-import { HealthSlis } from '../../lib/health-slis.ts';
+import type { HealthCheck } from '../../lib/health-checks.ts';
 import { type HttpRequest, socketOf } from '../../lib/http-message.ts';
-import { METRICS_CONTENT_TYPE } from '../../lib/metrics.ts';
 import type { AggregationProxy } from '../aggregation/proxy.ts';
 import { type Audit, auditIdOf } from '../audit/audit.ts';
 import type { ResponseStatus } from '../audit/event.ts';
@@ -14,6 +12,7 @@ import { ANONYMOUS, type Authenticator } from '../auth/authenticate.ts';
 import { pathRefusal, refusal } from '../auth/authorize.ts';
 import type { Decision } from '../auth/authorizer.ts';
 import { auditLine, impersonated } from '../auth/impersonate.ts';
+import type { AnonymousConfig } from '../auth/oidc/configuration.ts';
 import type { ServiceAccountTokens } from '../auth/tokens.ts';
 import { internalError, methodNotAllowed, pathNotFound, StatusError, storeFull, unauthorized } from '../errors.ts';
 import { DEBUG_PREFIX } from '../flowcontrol/dump.ts';
@@ -34,6 +33,7 @@ import { timeoutError, timeoutOf } from './in-flight.ts';
 import { note } from './measure.ts';
 import { type Form, failureForm, negotiate } from './negotiate.ts';
 import { includeObject, watchOptions } from './options.ts';
+import { OwnPages } from './own-pages.ts';
 import { indexReply, isServed, PATH_NOT_FOUND } from './paths.ts';
 import { PROTOBUF_TYPE } from './protobuf-messages.ts';
 import { type ApiRequest, flag, integer, type PathRequest, parseRequest, type ResourceRequest } from './request.ts';
@@ -49,8 +49,8 @@ export interface HandlerParts {
   readonly converter: Converter;
   readonly authenticator: Authenticator;
   readonly tokens: ServiceAccountTokens;
-  /** --anonymous-auth */
-  readonly anonymousAuth?: boolean | undefined;
+  /** --anonymous-auth, or what --authentication-config says of it; absent: health and versions alone. */
+  readonly anonymous?: AnonymousConfig | undefined;
   readonly discovery: Discovery;
   readonly proxy: RequestProxy;
   /** Requests that other API servers answer. */
@@ -110,12 +110,13 @@ export function warningHeaders(warnings: readonly string[]): string[] {
 
 export class Handler {
   readonly #parts: HandlerParts;
-  readonly #slis = new HealthSlis();
+  readonly #ownPages: OwnPages;
   readonly #watches = new Set<() => void>();
   readonly #visits = new WeakMap<HttpRequest, Visit>();
 
   constructor(parts: HandlerParts) {
     this.#parts = parts;
+    this.#ownPages = new OwnPages(parts);
   }
 
   /**
@@ -192,9 +193,8 @@ export class Handler {
         return undefined;
       }
       if (parsed.kind === 'path') {
-        if (isHealthPath(parsed.path)) return await this.#health(parsed);
-        const figures = await this.#figures(parsed);
-        if (figures !== undefined) return figures;
+        const own = await this.#ownPages.answer(parsed);
+        if (own !== undefined) return own;
         const { snapshot, flowDump } = this.#parts;
         const table = parsed.path.startsWith(DEBUG_PREFIX) ? flowDump?.(parsed.path, parsed.query) : undefined;
         if (table !== undefined && parsed.verb === 'get') {
@@ -227,7 +227,8 @@ export class Handler {
     request: HttpRequest,
     report: Pick<HandlerParts, 'onAuthenticated' | 'log'> & { readonly visit?: Visit },
   ): Caller | undefined {
-    const { authenticator, registry, anonymousAuth } = this.#parts;
+    const { authenticator, registry } = this.#parts;
+    const anonymousAuth = this.#isAnonymousAllowed(parsed.path);
     const authenticated = this.#parts.metrics.authentication(() =>
       authenticator.authenticate(request, registry.clock.now()),
     );
@@ -241,6 +242,14 @@ export class Handler {
     const caller = actingAs ?? authenticated ?? anonymous;
     if (caller === undefined && (anonymousAuth === false || parsed.kind === 'resource')) throw unauthorized();
     return caller;
+  }
+
+  /** Undefined where nothing says so. */
+  #isAnonymousAllowed(path: string): boolean | undefined {
+    const { anonymous } = this.#parts;
+    if (anonymous === undefined) return undefined;
+    const { enabled, conditions } = anonymous;
+    return enabled && (conditions.length === 0 || conditions.some((one) => one.path === path));
   }
 
   /** Whether they may, by what is stored now. Throws StatusError. */
@@ -369,23 +378,6 @@ export class Handler {
     };
     let timer = clock.after(JUDGE_AGAIN_MS, look);
     return () => timer.cancel();
-  }
-
-  async #figures({ path, verb }: PathRequest): Promise<Reply | undefined> {
-    if (verb !== 'get') return undefined;
-    if (path === '/metrics') return { code: 200, headers: NO_CACHE, ...(await this.#parts.metrics.show()) };
-    if (path !== '/metrics/slis') return undefined;
-    return { code: 200, headers: NO_CACHE, contentType: METRICS_CONTENT_TYPE, body: this.#slis.text() };
-  }
-
-  async #health({ path, verb, query }: PathRequest): Promise<Reply> {
-    if (verb !== 'get' && verb !== 'head') throw methodNotAllowed();
-    const answer = await answerHealth(path, query, this.#parts.health, this.#slis);
-    if (answer === undefined) return PATH_NOT_FOUND;
-    const { code, body, failures } = answer;
-    if (failures.length > 0) this.#parts.log(`${path} check failed: ${failures.join('; ')}`);
-    const headers = { ...NO_CACHE, 'X-Content-Type-Options': 'nosniff' };
-    return { code, body, contentType: PLAIN, headers };
   }
 
   #path(request: PathRequest, message: HttpRequest): Reply {

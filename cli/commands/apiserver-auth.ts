@@ -14,6 +14,7 @@ const MODES: readonly Mode[] = ['Node', 'RBAC', 'AlwaysAllow', 'AlwaysDeny'];
 export interface AuthFlags extends OidcFlags, RequestHeaderFlags {
   readonly authorizationMode: string;
   readonly anonymousAuth?: boolean;
+  readonly authenticationConfig?: string;
   readonly clientCaFile?: string;
   readonly tokenAuthFile?: string;
   readonly enableBootstrapTokenAuth?: boolean;
@@ -35,6 +36,10 @@ export function addAuthFlags(command: Command): void {
       '--anonymous-auth [boolean]',
       'allow requests without credentials, as system:anonymous, or refuse them (default: only health checks and /version are allowed)',
       truth,
+    )
+    .option(
+      '--authentication-config <file>',
+      'issuers of ID tokens, and who is anonymous (AuthenticationConfiguration), instead of --oidc-…; read again when it changes',
     )
     .option('--client-ca-file <file>', 'CA bundle for client certificates; read again when it changes')
     .option('--token-auth-file <file>', 'static tokens: lines of token, user, uid and optional quoted groups')
@@ -65,10 +70,12 @@ function modesOf(text: string): Mode[] {
 }
 
 export function authOptions(flags: AuthFlags): AuthOptions {
-  const { anonymousAuth, clientCaFile, tokenAuthFile, enableBootstrapTokenAuth, apiAudiences } = flags;
+  const { anonymousAuth, clientCaFile, tokenAuthFile, enableBootstrapTokenAuth, apiAudiences, authenticationConfig } =
+    flags;
   return {
     authorizationMode: modesOf(flags.authorizationMode),
     ...(anonymousAuth === undefined ? {} : { anonymousAuth }),
+    ...(authenticationConfig === undefined ? {} : { authenticationConfig }),
     ...(clientCaFile === undefined ? {} : { clientCaFile }),
     ...(tokenAuthFile === undefined ? {} : { tokenAuthFile }),
     ...(enableBootstrapTokenAuth === undefined ? {} : { bootstrapTokenAuth: enableBootstrapTokenAuth }),

@@ -7,13 +7,13 @@ import { getOwn } from '../../../lib/own-property.ts';
 import { isObject, type JsonObject } from '../../patch/json-value.ts';
 import type { Caller } from '../attributes.ts';
 import { TokenError } from '../tokens.ts';
-import type { OidcSettings } from './options.ts';
+import { checkRule, quotedList, stringOf, stringsOf, TokenEvaluation } from './expressions.ts';
+import type { OidcSettings } from './settings.ts';
 
 /** How far the clock of an issuer may be ahead. */
 const LEEWAY_MS = 60_000;
 
 const isText = (value: unknown): value is string => typeof value === 'string';
-const quoted = (list: readonly string[]): string => `[${list.map(goQuote).join(' ')}]`;
 
 function fail(why: string): never {
   throw new TokenError(`oidc: ${why}`);
@@ -34,10 +34,12 @@ function audienceOf(claims: JsonObject): readonly string[] {
 }
 
 /** That the token is for this cluster, now. Throws TokenError. */
-export function checkClaims(claims: JsonObject, { audience, issuer }: OidcSettings, now: EpochMs): void {
-  const audiences = audienceOf(claims);
-  if (!audiences.includes(audience)) {
-    fail(`verify token: oidc: expected audience ${goQuote(audience)} got ${quoted(audiences)}`);
+export function checkClaims(claims: JsonObject, { audiences, issuer }: OidcSettings, now: EpochMs): void {
+  const [only = '', ...more] = audiences;
+  const named = audienceOf(claims);
+  if (!audiences.some((audience) => named.includes(audience))) {
+    const expected = more.length === 0 ? goQuote(only) : `in ${quotedList([...audiences].sort())}`;
+    fail(`verify token: oidc: expected audience ${expected} got ${quotedList(named)}`);
   }
   const expires = timeOf(claims, 'exp');
   if (expires === undefined || expires < now) {
@@ -50,7 +52,13 @@ export function checkClaims(claims: JsonObject, { audience, issuer }: OidcSettin
   }
 }
 
-function username(claims: JsonObject, { claim, prefix }: OidcSettings['username']): string {
+function username(claims: JsonObject, mapping: OidcSettings['username'], evaluation: TokenEvaluation): string {
+  if ('program' in mapping) {
+    const what = 'username claim expression';
+    const mapped = stringOf(evaluation.ofClaims(mapping.program, what), 'username');
+    return mapped === '' ? fail('empty username via CEL expression is not allowed') : mapped;
+  }
+  const { claim, prefix } = mapping;
   const name = getOwn(claims, claim);
   if (name === undefined) return fail(`parse username claims ${goQuote(claim)}: claim not present`);
   if (!isText(name)) return fail(`parse username claims ${goQuote(claim)}: it is no string`);
@@ -71,9 +79,13 @@ function isDistributed(claims: JsonObject, claim: string): boolean {
   return isObject(endpoint) && isText(endpoint['endpoint']);
 }
 
-function groups(claims: JsonObject, settings: OidcSettings['groups']): string[] {
-  if (settings === undefined) return [];
-  const { claim, prefix } = settings;
+function groups(claims: JsonObject, mapping: OidcSettings['groups'], evaluation: TokenEvaluation): string[] {
+  if (mapping === undefined) return [];
+  if ('program' in mapping) {
+    const what = 'group claim expression';
+    return stringsOf(evaluation.ofClaims(mapping.program, what), what);
+  }
+  const { claim, prefix } = mapping;
   const value = getOwn(claims, claim);
   if (value === undefined) {
     // A bearer without the groups that they have could do what a refusal by group forbids.
@@ -88,21 +100,52 @@ function groups(claims: JsonObject, settings: OidcSettings['groups']): string[] 
   return named.map((group) => `${prefix}${group}`);
 }
 
-/** Name, groups and id of the credential. Throws TokenError where a claim is missing or has another value. */
-export function identityOf(claims: JsonObject, settings: OidcSettings): Caller {
-  const name = username(claims, settings.username);
-  const named = groups(claims, settings.groups);
-  for (const [claim, wanted] of settings.requiredClaims) {
+function uid(claims: JsonObject, mapping: OidcSettings['uid'], evaluation: TokenEvaluation): string {
+  if (mapping === undefined) return '';
+  if ('program' in mapping) return stringOf(evaluation.ofClaims(mapping.program, 'uid claim expression'), 'uid');
+  const value = getOwn(claims, mapping.claim);
+  if (value === undefined) return fail(`parse uid claim ${goQuote(mapping.claim)}: claim not present`);
+  return isText(value) ? value : fail(`parse uid claim ${goQuote(mapping.claim)}: it is no string`);
+}
+
+function extra(claims: JsonObject, mappings: OidcSettings['extra'], evaluation: TokenEvaluation): Caller['extra'] {
+  const id = getOwn(claims, 'jti');
+  const found = new Map<string, readonly string[]>();
+  if (isText(id) && id !== '') found.set('authentication.kubernetes.io/credential-id', [`JTI=${id}`]);
+  for (const { key, program } of mappings) {
+    const what = 'extra claim expression';
+    const values = stringsOf(evaluation.ofClaims(program, what), what);
+    if (values.length > 0) found.set(key, values);
+  }
+  return found.size === 0 ? undefined : Object.fromEntries(found);
+}
+
+function checkRequired(claims: JsonObject, required: OidcSettings['requiredClaims']): void {
+  for (const [claim, wanted] of required) {
     const value = getOwn(claims, claim);
     if (value === undefined) fail(`required claim ${claim} not present in ID token`);
-    if (!isText(value)) return fail(`parse claim ${claim}: it is no string`);
+    if (!isText(value)) fail(`parse claim ${claim}: it is no string`);
     if (value !== wanted) fail(`required claim ${claim} value does not match. Got = ${value}, want = ${wanted}`);
   }
-  const id = getOwn(claims, 'jti');
+}
+
+/** Whom the claims are of. Throws TokenError where a claim is missing, or a rule does not hold. */
+export function identityOf(claims: JsonObject, settings: OidcSettings): Caller {
+  const evaluation = new TokenEvaluation(claims);
+  const name = username(claims, settings.username, evaluation);
+  const named = groups(claims, settings.groups, evaluation);
+  const id = uid(claims, settings.uid, evaluation);
+  const more = extra(claims, settings.extra, evaluation);
+  const caller = { name, ...(id === '' ? {} : { uid: id }), groups: named, ...(more && { extra: more }) };
+  checkRequired(claims, settings.requiredClaims);
+  const ofClaims = 'claim validation expression';
+  for (const { program, message } of settings.claimRules) {
+    checkRule(evaluation.ofClaims(program, ofClaims), program, message, ofClaims);
+  }
+  const ofUser = 'user info validation rule';
+  for (const { program, message } of settings.userRules) {
+    checkRule(evaluation.ofUser(program, caller, ofUser), program, message, ofUser);
+  }
   const authenticated = named.includes('system:authenticated') ? named : [...named, 'system:authenticated'];
-  return {
-    name,
-    groups: authenticated,
-    ...(isText(id) && id !== '' ? { extra: { 'authentication.kubernetes.io/credential-id': [`JTI=${id}`] } } : {}),
-  };
+  return { ...caller, groups: authenticated };
 }

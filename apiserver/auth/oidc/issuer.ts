@@ -12,7 +12,7 @@ import type { Caller } from '../attributes.ts';
 import { TokenError } from '../tokens.ts';
 import { getJson } from './get-json.ts';
 import { checkClaims, identityOf } from './identity.ts';
-import type { OidcSettings } from './options.ts';
+import type { OidcSettings } from './settings.ts';
 import { type IssuerKey, isSignedBy, keysOf, readToken, untrustedIssuer } from './signature.ts';
 
 /** How often an issuer that does not answer is tried again. */
@@ -25,6 +25,12 @@ const MAX_VERIFIED = 1024;
 class SignatureError extends TokenError {}
 
 const digest = (token: string): string => createHash('sha256').update(token).digest('base64');
+
+interface Verified {
+  readonly claims: JsonObject;
+  /** Undefined until it has been asked for, and where the claims are nobody's. */
+  caller: Caller | undefined;
+}
 
 export interface OidcParts {
   readonly clock: Clock;
@@ -41,8 +47,9 @@ export class OidcIssuer {
   #keysUntil: EpochMs = epochMs(0);
   /** Why the keys could not be fetched the last time. */
   #fetchProblem = '';
-  /** Digest → claims, of tokens that one of the keys has signed; the oldest first. */
-  readonly #verified = new Map<string, JsonObject>();
+  /** By digest, of tokens that one of the keys has signed; the oldest first. */
+  readonly #verified = new Map<string, Verified>();
+  readonly #ready = Promise.withResolvers<void>();
   #timer: Timer | undefined;
   #stopped = false;
 
@@ -58,6 +65,11 @@ export class OidcIssuer {
       this.#parts.log(`oidc: ${problem}; tokens of ${this.#settings.issuer} are refused until it answers`);
       this.#timer = this.#parts.clock.after(DISCOVERY_MS, () => this.start());
     });
+  }
+
+  /** Settles when the issuer has answered; never, where it does not. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
   }
 
   stop(): void {
@@ -86,15 +98,18 @@ export class OidcIssuer {
   /** Who bears a token of this issuer. Throws TokenError. */
   check(token: string, now: EpochMs): Caller {
     if (this.#keysUri === undefined) throw new TokenError('oidc: authenticator not initialized');
-    return identityOf(this.#claimsOf(token, now), this.#settings);
+    const verified = this.#claimsOf(token, now);
+    // The same for the same claims: expressions see nothing else.
+    verified.caller ??= identityOf(verified.claims, this.#settings);
+    return verified.caller;
   }
 
   /** The claims of a token that is signed, for this cluster, and in its time. Throws TokenError. */
-  #claimsOf(token: string, now: EpochMs): JsonObject {
+  #claimsOf(token: string, now: EpochMs): Verified {
     const key = digest(token);
     const known = this.#verified.get(key);
     if (known !== undefined) {
-      checkClaims(known, this.#settings, now);
+      checkClaims(known.claims, this.#settings, now);
       return known;
     }
     const read = readToken(token);
@@ -110,26 +125,29 @@ export class OidcIssuer {
       const why = this.#fetchProblem === '' ? 'failed to verify id token signature' : this.#fetchProblem;
       throw new SignatureError(`oidc: verify token: failed to verify signature: ${why}`);
     }
-    this.#verified.set(key, read.claims);
+    const verified: Verified = { claims: read.claims, caller: undefined };
+    this.#verified.set(key, verified);
     for (const oldest of this.#verified.keys()) {
       if (this.#verified.size <= MAX_VERIFIED) break;
       this.#verified.delete(oldest);
     }
-    return read.claims;
+    return verified;
   }
 
   /** Why it failed. */
   async #discover(): Promise<string | undefined> {
-    const { issuer, ca } = this.#settings;
+    const { issuer, ca, audiences } = this.#settings;
+    const { discoveryUrl = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration` } = this.#settings;
     try {
-      const { body } = await getJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, ca, this.#parts);
+      const { body } = await getJson(discoveryUrl, ca, this.#parts);
       const { issuer: named, jwks_uri: keysUri } = isObject(body) ? body : {};
       if (named !== issuer) {
         return `issuer did not match the issuer returned by provider, expected ${goQuote(issuer)} got ${goQuote(String(named))}`;
       }
       if (typeof keysUri !== 'string' || !URL.canParse(keysUri)) return 'the provider names no jwks_uri';
       this.#keysUri = keysUri;
-      this.#parts.log(`oidc: tokens of ${issuer} for ${this.#settings.audience} are accepted`);
+      this.#ready.resolve();
+      this.#parts.log(`oidc: tokens of ${issuer} for ${audiences.join(', ')} are accepted`);
       return undefined;
     } catch (error) {
       return errorMessage(error);

@@ -1,10 +1,11 @@
 // What kube-apiserver's --oidc-… flags say, and what of it cannot be: with its messages and its defaults for prefixes
 // (k8s.io/apiserver/pkg/apis/apiserver/validation). Pure.
 
-import { X509Certificate } from 'node:crypto';
 import { UserError } from '../../../lib/errors.ts';
 import { goQuote } from '../../../lib/go-words.ts';
+import type { OidcSettings } from './settings.ts';
 import { isAlgorithm, type SigningAlgorithm } from './signature.ts';
+import { caErrors, urlErrors } from './validate.ts';
 
 /** --oidc-issuer-url and so on, as they were given. */
 export interface OidcOptions {
@@ -22,45 +23,6 @@ export interface OidcOptions {
   readonly signingAlgs?: readonly string[];
   /** A PEM file. Default: the machine's CAs. */
   readonly caFile?: string;
-}
-
-/** One issuer, checked. */
-export interface OidcSettings {
-  readonly issuer: string;
-  readonly audience: string;
-  readonly username: { readonly claim: string; readonly prefix: string };
-  readonly groups: { readonly claim: string; readonly prefix: string } | undefined;
-  readonly requiredClaims: ReadonlyMap<string, string>;
-  readonly algorithms: readonly SigningAlgorithm[];
-  /** PEM; undefined: the machine's. */
-  readonly ca: string | undefined;
-}
-
-function issuerProblems(issuer: string, accountIssuers: readonly string[]): string[] {
-  const invalid = (why: string): string => `issuer.url: Invalid value: ${goQuote(issuer)}: ${why}`;
-  const problems: string[] = [];
-  if (accountIssuers.includes(issuer)) {
-    problems.push(invalid(`URL must not overlap with disallowed issuers: [${[...accountIssuers].sort().join(' ')}]`));
-  }
-  if (!URL.canParse(issuer)) return [...problems, invalid('it is no URL')];
-  const { protocol, username, password, search, hash } = new URL(issuer);
-  if (protocol !== 'https:') problems.push(invalid('URL scheme must be https'));
-  if (username !== '' || password !== '') problems.push(invalid('URL must not contain a username or password'));
-  if (search !== '') problems.push(invalid('URL must not contain a query'));
-  if (hash !== '') problems.push(invalid('URL must not contain a fragment'));
-  return problems;
-}
-
-function hasCertificate(pem: string): boolean {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
-  return blocks.some((block) => {
-    try {
-      return new X509Certificate(block).subject !== undefined;
-    } catch {
-      // A block that does not parse is no certificate.
-      return false;
-    }
-  });
 }
 
 /** As upstream: without a prefix of its own, a name is the issuer's, but for an address of mail. */
@@ -83,12 +45,11 @@ export function oidcSettings(
   if (issuerUrl === '' || clientId === '') {
     throw new UserError('oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set');
   }
-  const problems = issuerProblems(issuerUrl, accountIssuers);
   const ca = caFile === '' ? undefined : readCa(caFile);
-  if (ca !== undefined && !hasCertificate(ca)) {
-    const why = 'data does not contain any valid RSA or ECDSA certificates';
-    problems.push(`issuer.certificateAuthority: Invalid value: "<omitted>": ${why}`);
-  }
+  const problems = [
+    ...urlErrors(issuerUrl, accountIssuers, 'issuer.url'),
+    ...(ca === undefined ? [] : caErrors(ca, 'issuer.certificateAuthority')),
+  ].map(({ field, detail }) => `${field}: ${detail}`);
   if (usernameClaim === '') problems.push('claimMappings.username: Required value: claim or expression is required');
   if (problems.length > 0) throw new UserError(`--oidc-issuer-url: ${problems.join('; ')}`);
   const algorithms: SigningAlgorithm[] = [];
@@ -98,10 +59,14 @@ export function oidcSettings(
   }
   return {
     issuer: issuerUrl,
-    audience: clientId,
+    audiences: [clientId],
     username: { claim: usernameClaim, prefix: usernamePrefix(options, issuerUrl) },
     groups: groupsClaim === '' ? undefined : { claim: groupsClaim, prefix: groupsPrefix },
+    uid: undefined,
+    extra: [],
     requiredClaims,
+    claimRules: [],
+    userRules: [],
     algorithms,
     ca,
   };

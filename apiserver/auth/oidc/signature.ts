@@ -28,6 +28,9 @@ const ALGORITHMS: Readonly<Record<SigningAlgorithm, Algorithm>> = {
   PS512: { hash: 'sha512', keyType: 'rsa', isPss: true },
 };
 
+/** All that --authentication-config accepts. */
+export const ALL_ALGORITHMS: readonly SigningAlgorithm[] = Object.keys(ALGORITHMS).filter(isAlgorithm);
+
 export function isAlgorithm(name: string): name is SigningAlgorithm {
   return Object.hasOwn(ALGORITHMS, name);
 }

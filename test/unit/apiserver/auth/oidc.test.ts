@@ -8,6 +8,7 @@ import { type OidcOptions, oidcSettings } from '../../../../apiserver/auth/oidc/
 import { isSignedBy, keysOf, readToken, untrustedIssuer } from '../../../../apiserver/auth/oidc/signature.ts';
 import { TokenError } from '../../../../apiserver/auth/tokens.ts';
 import { epochMs } from '../../../../lib/clock.ts';
+import { at } from '../../../support/api-server.ts';
 import { makeCa } from '../../../support/tls.ts';
 
 const ISSUER = 'https://id.example/realm';
@@ -23,14 +24,18 @@ describe('the flags', () => {
   it('default as kube-apiserver’s', () => {
     expect(settings()).toEqual({
       issuer: ISSUER,
-      audience: 'kubernetes',
+      audiences: ['kubernetes'],
       username: { claim: 'sub', prefix: `${ISSUER}#` },
       groups: undefined,
+      uid: undefined,
+      extra: [],
       requiredClaims: new Map(),
+      claimRules: [],
+      userRules: [],
       algorithms: ['RS256'],
       ca: undefined,
     });
-    const prefix = (more: OidcOptions) => settings(more).username.prefix;
+    const prefix = (more: OidcOptions) => at(settings(more).username, 'prefix');
     expect(prefix({ usernameClaim: 'email' })).toBe('');
     expect(prefix({ usernameClaim: 'email', usernamePrefix: 'oidc:' })).toBe('oidc:');
     expect(prefix({ usernameClaim: 'name' })).toBe(`${ISSUER}#`);

@@ -1,74 +1,24 @@
 // ID tokens of an OpenID Connect issuer, over TLS: discovery, keys that are fetched and change, and what its tokens may do.
 
-import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { OidcOptions } from '../../../../apiserver/auth/oidc/options.ts';
 import { at, TestApiServer } from '../../../support/api-server.ts';
-import { json, TestServer } from '../../../support/https-server.ts';
+import { TestServer } from '../../../support/https-server.ts';
+import { signingKey, TestIssuer } from '../../../support/oidc-issuer.ts';
 import { makeCa } from '../../../support/tls.ts';
 
 const WHOAMI = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
-const KEYS = '/keys';
-const DISCOVERY = '/realm/.well-known/openid-configuration';
 /** How often an issuer that does not answer is tried again. */
 const AGAIN_MS = 10_000;
-
-interface SigningKey {
-  readonly id: string;
-  readonly publicKey: KeyObject;
-  readonly privateKey: KeyObject;
-}
-
-const signingKey = (id: string): SigningKey => ({ id, ...generateKeyPairSync('rsa', { modulusLength: 2048 }) });
-
-/** What the issuer is and answers. */
-class Issuer {
-  readonly server: TestServer;
-  keys: readonly SigningKey[] = [];
-  cacheControl = 'no-cache';
-  isUp = true;
-
-  constructor(server: TestServer) {
-    this.server = server;
-    server.handler = ({ url }, response) => {
-      if (!this.isUp) response.writeHead(503).end('closed');
-      else if (url.pathname === DISCOVERY) json(response, 200, { issuer: this.url, jwks_uri: `${server.url}${KEYS}` });
-      else if (url.pathname === KEYS) {
-        const keys = this.keys.map(({ id, publicKey }) => ({
-          ...publicKey.export({ format: 'jwk' }),
-          kid: id,
-          use: 'sig',
-        }));
-        json(response, 200, { keys }, { 'cache-control': this.cacheControl });
-      } else response.writeHead(404).end();
-    };
-  }
-
-  get url(): string {
-    return `${this.server.url}/realm`;
-  }
-
-  requests(path: string): number {
-    return this.server.requests.filter(({ url }) => url.pathname === path).length;
-  }
-
-  token(key: SigningKey, claims: object = {}): string {
-    const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-    const now = Math.floor(Date.now() / 1000);
-    const all = { iss: this.url, aud: 'kubernetes', sub: 'jane', exp: now + 600, ...claims };
-    const text = `${encode({ alg: 'RS256', kid: key.id })}.${encode(all)}`;
-    return `${text}.${sign('sha256', Buffer.from(text), key.privateKey).toString('base64url')}`;
-  }
-}
 
 const [first, second] = [signingKey('first'), signingKey('second')];
 let directory: string;
 let caFile: string;
 let web: TestServer;
-let issuer: Issuer;
+let issuer: TestIssuer;
 let stand: TestApiServer;
 
 beforeAll(async () => {
@@ -84,7 +34,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   web.requests.length = 0;
-  issuer = new Issuer(web);
+  issuer = new TestIssuer(web);
   issuer.keys = [first];
 });
 afterEach(() => stand.stop());
@@ -148,7 +98,7 @@ it('a bad token is 401, and a review says why', async () => {
   expect(await whoami(issuer.token(first, past))).toBe(401);
   expect(await why(issuer.token(first, past))).toContain('token is expired');
   expect(await why(issuer.token(first, { aud: 'other' }))).toContain('expected audience "kubernetes" got ["other"]');
-  expect(issuer.requests(KEYS)).toBe(0);
+  expect(issuer.requests(issuer.keysPath)).toBe(0);
   const forged = issuer.token({ ...second, id: 'first' });
   expect(await whoami(forged)).toBe(401);
   expect(await why(forged)).toContain('failed to verify id token signature');
@@ -163,16 +113,16 @@ it('a bad token is 401, and a review says why', async () => {
 it('keys are fetched when they are needed, and kept while the issuer is away', async () => {
   await start();
   await ready();
-  expect(issuer.requests(KEYS)).toBe(0);
+  expect(issuer.requests(issuer.keysPath)).toBe(0);
   const tokens = [issuer.token(first, { jti: '1' }), issuer.token(first, { jti: '2' })];
   const known = { username: `${issuer.url}#jane` };
   expect(await Promise.all(tokens.map(whoami))).toEqual(tokens.map(() => expect.objectContaining(known)));
-  const fetched = issuer.requests(KEYS);
+  const fetched = issuer.requests(issuer.keysPath);
   expect(await whoami(issuer.token(first, { jti: '3' }))).toMatchObject(known);
-  expect(issuer.requests(KEYS)).toBe(fetched);
+  expect(issuer.requests(issuer.keysPath)).toBe(fetched);
   issuer.keys = [second];
   expect(await whoami(issuer.token(second))).toMatchObject(known);
-  expect(issuer.requests(KEYS)).toBe(fetched + 1);
+  expect(issuer.requests(issuer.keysPath)).toBe(fetched + 1);
   // The first key is no longer one of the issuer's, also for a token that was good before.
   expect(await whoami(tokens[0] ?? '')).toBe(401);
   issuer.isUp = false;
@@ -186,9 +136,9 @@ it('keys that the issuer lets be kept are not fetched for every bad token', asyn
   await start();
   await ready();
   expect(await whoami(issuer.token(first))).toMatchObject({ username: `${issuer.url}#jane` });
-  const fetched = issuer.requests(KEYS);
+  const fetched = issuer.requests(issuer.keysPath);
   for (let round = 0; round < 3; round++) expect(await whoami(issuer.token(second))).toBe(401);
-  expect(issuer.requests(KEYS)).toBe(fetched);
+  expect(issuer.requests(issuer.keysPath)).toBe(fetched);
   issuer.keys = [second];
   stand.clock.shift = 571_000;
   expect(await whoami(issuer.token(second))).toMatchObject({ username: `${issuer.url}#jane` });
