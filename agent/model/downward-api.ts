@@ -3,6 +3,7 @@
 import type { Container, EphemeralContainer, Pod } from '../../client/types.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { parseQuantity } from '../../lib/quantity.ts';
+import { podLevelLimits } from './pod-resources.ts';
 
 /** The fields of metadata that can be referred to one by one; undefined for any other path. */
 export function metadataFieldText(pod: Pod, path: string): string | undefined {
@@ -39,11 +40,24 @@ export function containerNamed(pod: Pod, name: string): Container {
 
 const NANO = 1_000_000_000n;
 
+/** What a container may use that has no limit of its own: the pod's limit (KEP-2837), else the node's allocatable. */
+function unlimited(pod: Pod, allocatable: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const limits = podLevelLimits(pod);
+  const ofPod = ['cpu', 'memory'].flatMap((resource): [string, string][] => {
+    const limit = getOwn(limits, resource);
+    return limit !== undefined && parseQuantity(limit) !== 0n && Object.hasOwn(allocatable, resource)
+      ? [[resource, limit]]
+      : [];
+  });
+  return ofPod.length === 0 ? allocatable : { ...allocatable, ...Object.fromEntries(ofPod) };
+}
+
 /**
- * The figure of a resourceFieldRef, divided and rounded up; a limit that is not set is the node's allocatable. Throws
- * for a resource that cannot be referred to.
+ * The figure of a resourceFieldRef, divided and rounded up; a limit that is not set is the pod's or the node's allocatable.
+ * Throws for a resource that cannot be referred to.
  */
 export function containerResourceText(
+  pod: Pod,
   container: Container | EphemeralContainer,
   ref: ResourceFieldRef,
   allocatable: Readonly<Record<string, string>>,
@@ -52,7 +66,7 @@ export function containerResourceText(
   if (match === null) throw new Error(`unsupported container resource : ${ref.resource}`);
   const [, side, resource = ''] = match;
   const own = side === 'limits' ? container.resources?.limits : container.resources?.requests;
-  const fallback = side === 'limits' ? getOwn(allocatable, resource) : undefined;
+  const fallback = side === 'limits' ? getOwn(unlimited(pod, allocatable), resource) : undefined;
   const amount = parseQuantity(getOwn(own, resource) ?? fallback ?? '0') ?? 0n;
   const divisor = parseQuantity(ref.divisor ?? '1') || NANO;
   // cpu counts in millicores, the rest in whole units, before the division: 100m of cpu by 1 is 1.

@@ -89,7 +89,7 @@ function resourceValue(facts: EnvironmentFacts, ref: ResourceFieldRef): string {
   const { containerName = '' } = ref;
   try {
     const container = containerName === '' ? facts.container : containerNamed(facts.pod, containerName);
-    return containerResourceText(container, ref, facts.allocatable);
+    return containerResourceText(facts.pod, container, ref, facts.allocatable);
   } catch (error) {
     throw new EnvironmentError(errorMessage(error), { cause: error });
   }

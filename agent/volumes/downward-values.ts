@@ -55,5 +55,5 @@ export function fieldText(pod: Pod, path: string): string {
 
 /** The text of a resourceFieldRef, which in a volume always names its container. Throws where it leads nowhere. */
 export function resourceText(pod: Pod, ref: ResourceFieldRef, allocatable: Readonly<Record<string, string>>): string {
-  return containerResourceText(containerNamed(pod, ref.containerName ?? ''), ref, allocatable);
+  return containerResourceText(pod, containerNamed(pod, ref.containerName ?? ''), ref, allocatable);
 }

@@ -99,6 +99,17 @@ describe('resourceFieldRef', () => {
     const env = [{ name: 'X', valueFrom: { resourceFieldRef: { resource: 'limits.memory' } } }];
     expect(values({ env })).toEqual({ X: String(4 * 1024 ** 3) });
   });
+  it('of a limit that the pod alone has is the pod’s', () => {
+    const pod = makePod('p', Object.fromEntries([['resources', { limits: { memory: '64Mi' } }]]));
+    const env = ['limits.memory', 'requests.memory', 'limits.cpu'].map((resource) => ({
+      name: resource,
+      valueFrom: { resourceFieldRef: { resource } },
+    }));
+    const found = { 'limits.memory': '67108864', 'requests.memory': '0', 'limits.cpu': '2' };
+    expect(values({ env }, { pod })).toEqual(found);
+    const own = { limits: { memory: '1Mi' } };
+    expect(values({ env, resources: own }, { pod })).toEqual({ ...found, 'limits.memory': '1048576' });
+  });
 });
 
 describe('ConfigMaps and Secrets', () => {
