@@ -306,12 +306,21 @@ export class PodManager implements PodsAgent {
   }
 
   #admit(pod: Pod): PodRefusal | PodPreemption | undefined {
-    const others = this.activePods();
+    // A pod that was removed from its source, such as a force-deleted one, may still be terminating, and does not count, as upstream:
+    // the scheduler has given its place away.
+    const desired = this.#desiredUids();
+    const others = this.activePods().filter(({ metadata }) => desired.has(metadata.uid ?? ''));
     for (const admit of this.#context.config.admit) {
       const refusal = admit(pod, others);
       if (refusal !== undefined) return refusal;
     }
     return undefined;
+  }
+
+  #desiredUids(): ReadonlySet<string> {
+    return new Set(
+      [...this.#desired.values()].flatMap((pods) => [...pods.values()].map(({ metadata }) => metadata.uid ?? '')),
+    );
   }
 
   #isDesired(uid: string): boolean {

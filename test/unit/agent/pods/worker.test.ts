@@ -274,6 +274,21 @@ describe('a deletion', () => {
     expect(node.runtime.count('createContainer')).toBe(0);
   });
 
+  it('by force leaves its place to another pod at once, though it still terminates', async () => {
+    node.agent.stop();
+    const admit = (_pod: unknown, others: readonly unknown[]) =>
+      others.length === 0 ? undefined : { reason: 'OutOfcpu', message: 'one pod at a time' };
+    node = new FakeNode({ config: { admit: [admit] } });
+    await running();
+    node.api.put(makePod('second'));
+    await node.clock.until(() => node.api.status('second').reason === 'OutOfcpu');
+    node.runtime.latency.set('stopContainer', 60_000);
+    node.api.forceDelete('web-pod');
+    node.api.put(makePod('third'));
+    await node.clock.until(() => node.api.status('third').phase === 'Running', 30_000);
+    expect(node.agent.listPods().map(({ metadata }) => metadata.name)).toContain('web-pod');
+  });
+
   it('by force does not leave the container running', async () => {
     await running();
     node.api.forceDelete('web-pod');
