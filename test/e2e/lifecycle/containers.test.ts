@@ -271,13 +271,14 @@ describe('hooks', () => {
     const noise = 'head -c 6000000 /dev/zero | tr "\\\\0" x >&2; exit 3';
     const lifecycle = { postStart: { exec: { command: ['sh', '-c', noise] } } };
     // Until the back-off of the next start is reported in its place.
-    const pod = await podSeen(
+    const { seen } = await podSeen(
       lab,
       'noisy',
       'reported',
       ({ status }) => status?.containerStatuses?.[0]?.state?.waiting?.reason === 'PostStartHookError',
-      () => apply(lab, shellPod('noisy', FOREVER, {}, { lifecycle })),
     );
+    await apply(lab, shellPod('noisy', FOREVER, {}, { lifecycle }));
+    const pod = await seen;
     const message = container(pod).state?.waiting?.message ?? '';
     expect(message).toMatch(/^Exec lifecycle hook .* exited with 3: x{10240}, message: "x+$/);
     expect(message).toHaveLength(12 * 1024);
