@@ -10,10 +10,11 @@ import { type ExecOptions, type ExecResult, exec } from '../../../lib/exec.ts';
 import { kubectls, onFullList } from '../support/kubectls.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
-import { apply, eventually, FOREVER, httpGet, isReady, podWhen, ready, shellPod } from './harness.ts';
+import { untilTouched } from '../support/until-touched.ts';
+import { apply, eventually, FOREVER, httpGet, isReady, podWhen, prints, ready, shellPod } from './harness.ts';
 
-// The runtime copies the two streams side by side: only a pause between them gives their lines an order.
-const LINES = 'for i in 1 2 3 4 5; do echo line $i; done; sleep 1; echo trouble >&2; ';
+// The runtime copies the two streams side by side: their lines have an order where the first are in the log before the last is written.
+const LINES = `for i in 1 2 3 4 5; do echo line $i; done; ${untilTouched('/written')}; echo trouble >&2; `;
 const ONCE = `if [ -e /work/again ]; then echo second life; ${FOREVER}; else touch /work/again; echo first life; exit 3; fi`;
 
 let lab: TestLab;
@@ -31,9 +32,9 @@ beforeAll(async () => {
     shellPod('web', 'exec httpd -f -p 8080 -h /etc'),
   );
   await Promise.all(['talker', 'followed', 'reader', 'web'].map((name) => ready(lab, name)));
-  await eventually('the last line of talker', async () =>
-    (await lab.kubectl('logs', 'talker')).includes('trouble') ? true : undefined,
-  );
+  await prints(lab, /line 5/, 'logs', 'talker');
+  await lab.kubectl('exec', 'talker', '--', 'touch', '/written');
+  await prints(lab, /trouble/, 'logs', 'talker');
   await eventually('the second life of twice', async () =>
     (await lab.kubectl('logs', 'twice')).includes('second life') ? true : undefined,
   );
