@@ -6,9 +6,10 @@ import { connect } from 'node:net';
 import { errnoOf, errorMessage } from '../../lib/errors.ts';
 import type { ConnectFact, DnsAnswer } from './facts.ts';
 
-/** ms */
-const CONNECT_MS = 1_000;
-const DNS_MS = 1_000;
+/** ms. The kernel repeats a lost SYN after a second: less would take a slow moment for a closed way. */
+const CONNECT_MS = 3_000;
+/** Of each try. ms */
+const DNS_MS = 2_500;
 const DNS_TRIES = 2;
 
 export interface DnsQuestion {

@@ -20,7 +20,7 @@ import type { Gaps, LocalNode, Sources } from './source.ts';
 const USUAL_KUBECONFIG = '/etc/kubernetes/kubelet.conf';
 const USUAL_CONFIG = '/var/lib/kubelet/config.yaml';
 /** ms */
-const ANSWER_MS = 2_000;
+const ANSWER_MS = 5_000;
 
 /** The process and the files of the node's agent. */
 export interface AgentFiles {

@@ -15,7 +15,7 @@ import { clockOffset } from '../clock-offset.ts';
 import type { ClockFact, ServerAttempt } from '../facts.ts';
 
 /** For each step. ms */
-const STEP_MS = 3_000;
+const STEP_MS = 5_000;
 /** Of a response that is read: a Status has its message near the beginning. Bytes. */
 const MAX_BODY = 16 * 1024;
 

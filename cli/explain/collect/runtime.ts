@@ -7,7 +7,7 @@ import type { RuntimeFacts } from '../facts.ts';
 import type { LocalNode } from './source.ts';
 
 /** ms */
-const DEADLINE_MS = 3_000;
+const DEADLINE_MS = 5_000;
 
 const EMPTY = { conditions: [], handlers: undefined, sandboxes: [], containers: [] } as const;
 

@@ -4,7 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { resourcePath } from '../../../client/paths.ts';
-import type { Pod, Service } from '../../../client/types.ts';
+import type { EndpointSlice, Pod, Service } from '../../../client/types.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
 import { apply, eventually, FOREVER, mainProcess, ready, shellPod } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
@@ -130,6 +130,12 @@ beforeAll(async () => {
     [nameOf('moved'), ['10.1.2.3']],
     [nameOf('outside'), 'failure'],
   ]);
+  await eventually('the endpoints of all Services', async () => {
+    const { items } = await lab.client.list<EndpointSlice>(slices(lab.namespace));
+    const ready = items.filter(({ endpoints }) => endpoints?.some(({ conditions }) => conditions?.ready === true));
+    const owners = ready.map(({ metadata }) => metadata.labels?.['kubernetes.io/service-name']);
+    return ['address', 'known', 'unknown', 'moved'].every((name) => owners.includes(name)) ? true : undefined;
+  });
 });
 
 afterAll(async () => {

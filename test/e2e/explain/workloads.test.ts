@@ -68,7 +68,7 @@ const webhook = (name: string, app: string, clientConfig: object): object => ({
   objectSelector: { matchLabels: { app } },
   sideEffects: 'None',
   admissionReviewVersions: ['v1'],
-  timeoutSeconds: 2,
+  timeoutSeconds: 20,
 });
 
 async function explained(name: string, rule: string, verdict: RegExp): Promise<Answer> {
