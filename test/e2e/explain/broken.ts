@@ -112,7 +112,12 @@ export const starting: readonly object[] = [
 ];
 
 const labelled = (pod: object): object => ({ ...pod, metadata: { name: 'unready', labels: { app: 'unready' } } });
-const liveness = { exec: { command: ['sh', '-c', 'echo the cache is cold; exit 1'] }, periodSeconds: 1 };
+const liveness = {
+  exec: { command: ['sh', '-c', 'echo the cache is cold; exit 1'] },
+  periodSeconds: 1,
+  // One that took longer would fail for another reason.
+  timeoutSeconds: 60,
+};
 
 /** Pods whose container ends again and again. */
 export const crashing: readonly object[] = [

@@ -156,9 +156,12 @@ async function changeConfig(change: object): Promise<void> {
 }
 
 test('a node that is Ready: what is fine between its agent and the API server', async () => {
-  const { rule, fine, alsoFound, notLookedAt } = await verdict('node-ready', /it is Ready/);
-  expect({ rule, alsoFound, notLookedAt }).toEqual({ rule: 'node-ready', alsoFound: [], notLookedAt: [] });
-  const text = fine.join('\n');
+  // Its lease is a short one: in a slow moment it is late.
+  const text = await eventually('a node with which all is well', async () => {
+    const { fine, alsoFound, notLookedAt } = await verdict('node-ready', /it is Ready/);
+    expect({ alsoFound, notLookedAt }).toEqual({ alsoFound: [], notLookedAt: [] });
+    return fine.join('\n');
+  });
   expect(text).toContain(`its agent’s way to the API server is open (${server})`);
   expect(text).toMatch(/the client certificate of its agent: 36\d days left/);
   expect(text).toMatch(/its agent serves at .*:\d+; the certificate there: 36\d days left, made by itself/);
@@ -287,9 +290,7 @@ describe('the agent’s kubeconfig, and its way to the API server', () => {
 
   test.each(cases)('$what: $rule', async ({ prepare, rule, verdict: words, call }) => {
     await prepare();
-    const answer = await explained();
-    expect(answer.verdict).toMatch(words);
-    expect(answer.rule).toBe(rule);
+    const answer = await verdict(rule, words);
     if (call !== undefined) expect(answers(answer)).toMatch(call);
   });
 });
