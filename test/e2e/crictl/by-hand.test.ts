@@ -184,9 +184,13 @@ test('exec -it is a terminal of the user’s size, and gives it back', async () 
   const command = `stty rows 33 cols 77; ${NODELET} ${words(['exec', '-it', container, 'sh']).join(' ')}; stty -a | tr ';' '\\n' | grep -w -e '-icanon' -e icanon`;
   const terminal = start('script', ['-qec', command, '/dev/null']);
   await says(terminal, '# ');
-  terminal.child.stdin?.write('tty; stty size\n');
-  await says(terminal, '33 77');
-  expect(terminal.output()).toContain('/dev/pts/');
+  terminal.child.stdin?.write('tty\n');
+  await says(terminal, '/dev/pts/');
+  // The size comes on a stream of its own.
+  await eventually('the size of the terminal', () => {
+    terminal.child.stdin?.write('stty size\n');
+    return terminal.output().includes('33 77') ? true : undefined;
+  });
   terminal.child.stdin?.write('exit 0\n');
   expect(await terminal.ended).toBe(0);
   // Raw mode is over.
@@ -282,7 +286,7 @@ test('what the runtime refuses has gRPC’s code and words, and exit code 1', as
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(/^FATA\[\d+\] .*rpc error: code = NotFound desc = /);
   }
-  const noRuntime = await exec(NODELET, ['crictl', '-r', `unix://${directory}/no.sock`, 'ps']);
+  const noRuntime = await exec(NODELET, ['crictl', '-t', '60s', '-r', `unix://${directory}/no.sock`, 'ps']);
   expect(noRuntime).toMatchObject({ code: 1 });
   expect(noRuntime.stderr).toMatch(
     /code = Unavailable desc = connection error: .*dial unix \S+no.sock: connect: no such file/,
