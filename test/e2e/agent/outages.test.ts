@@ -62,6 +62,16 @@ afterAll(async () => {
 const heard = (message: string): number =>
   notify.notifications.filter((each) => each.pid === pid('agent') && each.message === message).length;
 
+/** Sends a message of the test's own, and waits until it has come: all that was sent before has, too. */
+async function markNotifications(mark: string): Promise<void> {
+  const message = `STATUS=${mark}`;
+  const env = { ...process.env, NOTIFY_SOCKET: join(directory, 'notify') };
+  await execOk('systemd-notify', [message], { env });
+  await eventually(`the message ${mark}`, () =>
+    notify.notifications.some((each) => each.message === message) ? true : undefined,
+  );
+}
+
 /** Waits for at least `times` more watchdog messages of the agent. */
 async function fed(times: number): Promise<void> {
   const before = heard('WATCHDOG=1');
@@ -109,9 +119,12 @@ test('the agent sends READY=1 and, while it is healthy, WATCHDOG=1 to systemd; a
   const agent = pid('agent');
   process.kill(agent, 'SIGSTOP');
   try {
+    // What it sent before is read before this.
+    await markNotifications('stopped');
     const before = heard('WATCHDOG=1');
     await new Promise((resolve) => setTimeout(resolve, 3 * WATCHDOG_MS));
-    // One may have been on its way.
+    await markNotifications('three periods later');
+    // A program of the agent's may have had one to send.
     expect(heard('WATCHDOG=1')).toBeLessThanOrEqual(before + 1);
   } finally {
     process.kill(agent, 'SIGCONT');
