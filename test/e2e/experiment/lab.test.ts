@@ -88,7 +88,7 @@ describe('in a lab that is there', () => {
     const all: readonly (readonly [string, Values])[] = [
       ['cpu-quota', { limit: '200m', seconds: 4 }],
       ['oom-by-qos', { limit: '32Mi' }],
-      ['probe-cost', { pods: 1, seconds: 3 }],
+      ['probe-cost', { pods: 1, seconds: 8 }],
       ['grace-period', { grace: 3 }],
       ['sidecar-order', {}],
       ['stop-in-parallel', { grace: 6 }],
@@ -173,7 +173,7 @@ steps:
         spec:
           terminationGracePeriodSeconds: 1
           containers: [{ name: web, image: "busybox:stable", command: [sleep, "3600"] }]
-  - wait: { until: 'count(spans("PullImage")) + count(spans("ImageStatus", pod="web")) > 0 and count(events("FailedCreatePodSandBox")) > 0', timeout: 1m }
+  - wait: { until: 'count(spans("PullImage")) + count(spans("ImageStatus", pod="web")) > 0 and count(events("FailedCreatePodSandBox")) > 0', timeout: 2m }
   - name: agent killed
     kill: { process: agent }
   - fault: { on: cri, rules: [] }
@@ -182,7 +182,7 @@ steps:
   - name: cut
     cut: { from: apiserver }
   - kill: { pod: web, container: web, signal: KILL }
-  - wait: { until: 'count(container("web").started) == 2', timeout: 1m }
+  - wait: { until: 'count(container("web").started) == 2', timeout: 2m }
   - name: runtime away
     cut: { from: runtime }
   - name: healed
@@ -250,7 +250,7 @@ steps:
         kind: Pod
         metadata: { name: lookup }
         spec: { terminationGracePeriodSeconds: 1, containers: [{ name: lookup, image: "nginx:stable", command: [sh, -c, getent ahosts kubernetes; sleep 3600] }] }
-  - wait: { until: 'count(spans("PullImage", outcome="error")) == 1', timeout: 1m }
+  - wait: { until: 'count(spans("PullImage", outcome="error")) >= 1', timeout: 2m }
   - { name: back, heal: { from: registry } }
   - wait: { until: 'count(container("slow").started) == 1', timeout: 2m }
   - apply:
@@ -258,8 +258,8 @@ steps:
         kind: Pod
         metadata: { name: third }
         spec: { terminationGracePeriodSeconds: 1, containers: [{ name: third, image: "busybox:stable", command: [sleep, "3600"] }] }
-  - wait: { until: 'count(events("FailedCreatePodSandBox", pod="third", message="*no IP addresses available*")) > 0', timeout: 1m }
-  - wait: { until: 'count(samples("dnsQuery", pod="*/lookup")) == 2', timeout: 1m }
+  - wait: { until: 'count(events("FailedCreatePodSandBox", pod="third", message="*no IP addresses available*")) > 0', timeout: 2m }
+  - wait: { until: 'count(samples("dnsQuery", pod="*/lookup")) >= 2', timeout: 2m }
 measure:
   - { name: after, value: 'container("slow").started[0] - step("back").began', unit: ms }
   - { name: names, value: 'distinct(samples("dnsQuery", pod="*/lookup").name)' }
