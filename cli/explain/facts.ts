@@ -52,6 +52,8 @@ export interface EventFact {
   readonly first: EpochMs;
   readonly last: EpochMs;
   readonly source: string;
+  /** The one that it is about, where it is about one. */
+  readonly container?: string;
 }
 
 /** A condition of CRI's Status. */

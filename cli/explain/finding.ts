@@ -64,8 +64,23 @@ export interface Rule<F extends Facts = Facts> {
   readonly find: (facts: F) => Finding | undefined;
 }
 
+/**
+ * Rules that are applied to each part of an object by itself (a container, a volume): several parts may have something wrong,
+ * each for a reason of its own.
+ */
+export interface EachPart<F extends Facts = Facts> {
+  /** Facts in which only one of the parts is there; for each part. Pure. */
+  readonly each: (facts: F) => readonly F[];
+  readonly rules: readonly Rule<F>[];
+}
+
+/** The first entry that knows something speaks for the others, which put the same in more general words. */
+export type RuleGroup<F extends Facts = Facts> = readonly (Rule<F> | EachPart<F>)[];
+
 export interface NamedFinding extends Finding {
   readonly rule: string;
+  /** It is about one part of the object: the rule is of an EachPart. */
+  readonly ofPart?: true;
 }
 
 export interface Target {

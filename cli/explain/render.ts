@@ -85,6 +85,7 @@ export function renderText(explanation: Explanation, width = 100): string {
     ...findingLines(finding, at, width),
     ...(others.length === 0 ? [] : ['', 'Also']),
     ...others.slice(0, MAX_OTHERS).flatMap(({ verdict }) => wrap(`${verdict}.`, '    ', '  - ', width)),
+    ...(others.length <= MAX_OTHERS ? [] : [`  - and ${others.length - MAX_OTHERS} more, which -o json has`]),
     ...(fine.length === 0 ? [] : ['', 'Fine already']),
     ...fine.flatMap((text) => wrap(text, '    ', '  - ', width)),
     ...(unique.length === 0 ? [] : ['', 'Try']),

@@ -11,6 +11,7 @@ import type { Gaps, Sources } from './source.ts';
 export function eventFact(event: Event): EventFact {
   const firstText = event.firstTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp;
   const first = parseRfc3339(firstText) ?? ZERO_TIME;
+  const container = /^spec\.\w+\{(.+)\}$/.exec(event.involvedObject.fieldPath ?? '')?.[1];
   const last = parseRfc3339(event.series?.lastObservedTime ?? event.lastTimestamp ?? event.eventTime) ?? first;
   return {
     type: event.type === 'Warning' ? 'Warning' : 'Normal',
@@ -20,6 +21,7 @@ export function eventFact(event: Event): EventFact {
     first,
     last,
     source: event.source?.component ?? event.reportingComponent ?? '',
+    ...(container === undefined ? {} : { container }),
   };
 }
 

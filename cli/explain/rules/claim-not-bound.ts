@@ -1,13 +1,31 @@
 // The pod has no node because a claim that it uses is not there, or has no volume yet.
 
 import { claimState } from '../claim-chain.ts';
-import type { PodFacts } from '../facts.ts';
+import type { ClaimFact, Lookup, PodFacts } from '../facts.ts';
 import type { Cause, Rule } from '../finding.ts';
 import { condition, isDeleted, isScheduled, lastEvent, podArgument, timing } from '../pod-view.ts';
 
 /** Of kube-scheduler: the claim's own state blocks the pod, whatever the nodes are like. */
 const BLOCKED =
   /persistentvolumeclaim "|unbound immediate PersistentVolumeClaims|ephemeral volume controller|didn't find available persistent volumes/;
+
+/** Why a claim that is there blocks the pod; undefined: it does not. */
+function blockingState(facts: PodFacts, lookup: Lookup<ClaimFact>): ReturnType<typeof claimState> {
+  const state = lookup.state === 'found' ? claimState(lookup.value) : undefined;
+  // One that waits for the pod to get a node is no reason by itself.
+  if (state?.waits === true && !/didn't find/.test(condition(facts, 'PodScheduled')?.message ?? '')) return undefined;
+  return state;
+}
+
+/** Facts with one claim that blocks the pod, for each; as they are where none is known to. */
+export function eachClaim(facts: PodFacts): readonly PodFacts[] {
+  const { references } = facts;
+  const blocking = [...references.claims].filter(
+    ([, lookup]) => lookup.state === 'absent' || blockingState(facts, lookup) !== undefined,
+  );
+  if (blocking.length === 0) return [facts];
+  return blocking.map((claim) => ({ ...facts, references: { ...references, claims: new Map([claim]) } }));
+}
 
 export const claimNotBound: Rule<PodFacts> = {
   name: 'claim-not-bound',
@@ -34,9 +52,8 @@ export const claimNotBound: Rule<PodFacts> = {
           commands: [{ command: `kubectl -n ${namespace} get pvc`, why: 'the claims that there are' }],
         };
       }
-      const state = lookup.state === 'found' ? claimState(lookup.value) : undefined;
-      // One that waits for the pod to get a node is no reason by itself.
-      if (state === undefined || (state.waits && !/didn't find/.test(message))) continue;
+      const state = blockingState(facts, lookup);
+      if (state === undefined) continue;
       return {
         state: 'broken',
         verdict: `its claim ${name} ${state.verdict}`,

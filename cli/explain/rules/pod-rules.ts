@@ -2,9 +2,10 @@
 // then deletion, then the steps of a start in their order.
 
 import type { PodFacts } from '../facts.ts';
-import type { Finding, Rule } from '../finding.ts';
+import type { Finding, Rule, RuleGroup } from '../finding.ts';
+import { eachContainer, eachVolume } from '../parts.ts';
 import { condition, podArgument } from '../pod-view.ts';
-import { claimNotBound } from './claim-not-bound.ts';
+import { claimNotBound, eachClaim } from './claim-not-bound.ts';
 import { containerStart } from './container-start.ts';
 import { crashLoop } from './crash-loop.ts';
 import { csiDriverMissing } from './csi-driver-missing.ts';
@@ -41,18 +42,27 @@ import { volumeFailed } from './volume-failed.ts';
 import { volumeObjectMissing } from './volume-object-missing.ts';
 import { volumeUnderWay } from './volume-under-way.ts';
 
-/** In each group the first rule that knows something speaks for the others, which put the same in more general words. */
-export const POD_RULES: readonly (readonly Rule<PodFacts>[])[] = [
+const CONTAINER_RULES: readonly Rule<PodFacts>[] = [
+  environmentMissing,
+  runAsNonRoot,
+  containerStart,
+  outOfMemory,
+  probeKills,
+  hookFailed,
+  crashLoop,
+];
+
+export const POD_RULES: readonly RuleGroup<PodFacts>[] = [
   [rejected, evicted, deadlineExceeded, failed, succeeded],
   [finalizer],
   [nodeAway, runtimeAway],
   [volumeBusy, terminating],
-  [schedulingGate, noScheduler, claimNotBound, noNodeFits],
-  [volumeObjectMissing, csiDriverMissing, volumeAttach, volumeFailed],
+  [schedulingGate, noScheduler, { each: eachClaim, rules: [claimNotBound] }, noNodeFits],
+  [{ each: eachVolume, rules: [volumeObjectMissing, csiDriverMissing, volumeAttach, volumeFailed] }],
   [runtimeClass, sandboxFailed],
-  [imageName, imageNever, imagePull],
-  [environmentMissing, runAsNonRoot, containerStart, outOfMemory, probeKills, hookFailed, crashLoop],
-  [probeFails],
+  [{ each: eachContainer, rules: [imageName, imageNever, imagePull] }],
+  [{ each: eachContainer, rules: CONTAINER_RULES }],
+  [{ each: eachContainer, rules: [probeFails] }],
   [readinessGate],
   [nodeUnready],
   [volumeUnderWay, starting, ready],

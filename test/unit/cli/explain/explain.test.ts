@@ -64,6 +64,9 @@ describe('reading', () => {
     const fact = eventFact({ ...object, eventTime: '2026-01-02T11:00:00Z', series });
     expect(fact.count).toBe(7);
     expect(fact.last - fact.first).toBe(20 * 60_000);
+    const about = { fieldPath: 'spec.initContainers{main}' };
+    expect(eventFact({ ...object, involvedObject: about }).container).toBe('main');
+    expect(eventFact(object).container).toBeUndefined();
   });
 
   test('kills for lack of memory of this pod, with the process’ memory', () => {
@@ -262,6 +265,13 @@ Not looked at
 `);
 });
 
+test('more than three things besides are counted', () => {
+  const others = [1, 2, 3, 4, 5].map((number) => ({ rule: 'x', ...finding(`thing ${number}`) }));
+  const text = renderText({ ...explanation, others });
+  expect(text).toContain('  - thing 3.\n  - and 2 more, which -o json has\n');
+  expect(text).not.toContain('thing 4');
+});
+
 test('no line is wider than the terminal, as far as words go', () => {
   const lines = renderText(explanation, 40).split('\n');
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(50);
@@ -305,7 +315,11 @@ test('every rule’s name is that of its file', async () => {
   const files = await readdir(new URL('../../../../cli/explain/rules/', import.meta.url));
   const expected = files.filter((name) => !name.endsWith('-rules.ts')).map((name) => name.replace('.ts', ''));
   const all = [POD_RULES, NODE_RULES, SERVICE_RULES, CLAIM_RULES, GONE_POD_RULES, WORKLOAD_RULES];
-  const names = all.flatMap((groups) => groups.flatMap((group) => group.map(({ name }) => name)));
+  const names = all.flatMap((groups) =>
+    groups.flatMap((group) =>
+      group.flatMap((entry) => ('each' in entry ? entry.rules.map(({ name }) => name) : [entry.name])),
+    ),
+  );
   expect(names.toSorted()).toEqual(expected.toSorted());
 });
 
