@@ -17,7 +17,7 @@ import { Execs } from './exec.ts';
 import { Images } from './images.ts';
 import { ContainerLogs } from './logs/container-logs.ts';
 import { SandboxNetwork } from './network.ts';
-import { OomKills } from './oom-kills.ts';
+import { type ContainerState, OomKills } from './oom-kills.ts';
 import { Runtime } from './runtime.ts';
 import { Sandboxes } from './sandboxes.ts';
 import { serveCri } from './server.ts';
@@ -64,6 +64,54 @@ async function readFacts(engine: Engine): Promise<DockerFacts> {
   });
 }
 
+/** Docker's facts, read when they are first needed. Another daemon may answer after a restart: `reread` with each connection. */
+class FactsReader {
+  readonly #engine: Engine;
+  readonly #log: Log;
+  #known: DockerFacts | undefined;
+
+  constructor(engine: Engine, log: Log) {
+    this.#engine = engine;
+    this.#log = log;
+  }
+
+  readonly read = async (): Promise<DockerFacts> => {
+    if (this.#known !== undefined) return this.#known;
+    this.#known = await readFacts(this.#engine);
+    if (this.#known.apparmorUnloadable) {
+      this.#log('warn', 'the kernel has AppArmor and the machine no apparmor_parser: containers run without a profile');
+    }
+    return this.#known;
+  };
+
+  async reread(): Promise<void> {
+    this.#known = undefined;
+    await this.read();
+  }
+}
+
+/** Each call as a line of the log. */
+function logSpans(tracer: Tracer, log: Log): void {
+  tracer.subscribe(({ kind, name, durationMs, outcome, error, attributes }) => {
+    log('debug', `${kind} ${name}`, {
+      ms: Math.round(durationMs),
+      outcome,
+      ...(error === undefined ? {} : { error }),
+      ...attributes,
+    });
+  });
+}
+
+/** The state that Docker has of a container; undefined where it has none of that id. */
+async function stateOf(engine: Engine, id: string): Promise<ContainerState | undefined> {
+  try {
+    return (await engine.inspect(id)).State;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
 /** Serves until the signal aborts. Rejects with UserError for what the user can mend. Docker need not be up yet. */
 export async function runDockershim(
   options: ShimOptions,
@@ -73,25 +121,10 @@ export async function runDockershim(
 ): Promise<void> {
   const socket = listenPath(options.listen);
   const tracer = new Tracer();
-  tracer.subscribe(({ kind, name, durationMs, outcome, error, attributes }) => {
-    log('debug', `${kind} ${name}`, {
-      ms: Math.round(durationMs),
-      outcome,
-      ...(error === undefined ? {} : { error }),
-      ...attributes,
-    });
-  });
+  logSpans(tracer, log);
   const engine = new Engine(dockerPath(options.docker), tracer);
-  let known: DockerFacts | undefined;
-  // Another daemon may answer after a restart: read again with each connection.
-  const facts = async (): Promise<DockerFacts> => {
-    if (known !== undefined) return known;
-    known = await readFacts(engine);
-    if (known.apparmorUnloadable) {
-      log('warn', 'the kernel has AppArmor and the machine no apparmor_parser: containers run without a profile');
-    }
-    return known;
-  };
+  const reader = new FactsReader(engine, log);
+  const facts = reader.read;
   const network = new SandboxNetwork({
     confDir: options.cniConfDir,
     binDirs: options.cniBinDirs,
@@ -104,14 +137,7 @@ export async function runDockershim(
   const oomKills = new OomKills({
     directory: options.oomDir,
     log,
-    stateOf: async (id) => {
-      try {
-        return (await engine.inspect(id)).State;
-      } catch (error) {
-        if (isNotFound(error)) return undefined;
-        throw error;
-      }
-    },
+    stateOf: (id) => stateOf(engine, id),
   });
   const containers = new Containers({ engine, images, logs, oomKills, facts, clock });
   const sandboxes = new Sandboxes({ engine, network, images, containers, oomKills, facts, clock, log });
@@ -125,8 +151,7 @@ export async function runDockershim(
     log,
     onEnd: (sandboxId, id) => oomKills.ended(sandboxId, id),
     onConnect: async () => {
-      known = undefined;
-      await facts();
+      await reader.reread();
       await logs.resumeAll();
       await sandboxes.collectGarbage();
     },

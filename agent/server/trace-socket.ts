@@ -34,79 +34,97 @@ const MAX_READERS = 16;
 const MAX_PATH_BYTES = 107;
 
 export function createTraceSocket(options: TraceSocketOptions): TraceSocket {
-  const { path, tracer, log } = options;
-  const ring = new SpanRing(options.capacity ?? CAPACITY);
-  const readers = new Set<Socket>();
-  const detailed = new Set<Socket>();
-  let unsubscribe: (() => void) | undefined;
+  return new SocketServer(options);
+}
 
-  const send = (reader: Socket, text: string): void => {
-    reader.write(text);
-    if (reader.writableLength <= MAX_LAG_BYTES) return;
-    readers.delete(reader);
-    reader.destroy();
-    log?.('a reader of the trace socket did not keep up and was dropped');
-  };
+class SocketServer implements TraceSocket {
+  readonly #path: string;
+  readonly #tracer: Tracer;
+  readonly #log: TraceSocketOptions['log'];
+  readonly #ring: SpanRing;
+  readonly #server = createServer((reader) => this.#accept(reader));
+  readonly #readers = new Set<Socket>();
+  /** Those of the readers that want details. */
+  readonly #detailed = new Set<Socket>();
+  #unsubscribe: (() => void) | undefined;
 
-  const sink = (span: Span): void => {
+  constructor({ path, tracer, log, capacity = CAPACITY }: TraceSocketOptions) {
+    this.#path = path;
+    this.#tracer = tracer;
+    this.#log = log;
+    this.#ring = new SpanRing(capacity);
+  }
+
+  async listen(): Promise<void> {
+    const path = this.#path;
+    if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
+      throw new UserError(`the trace socket's path is too long for a socket (${MAX_PATH_BYTES} bytes): ${path}`);
+    }
+    await mkdir(dirname(path), { recursive: true, mode: 0o750 });
+    // Spans name images, addresses and paths: only root may read them.
+    await listenOnSocket(this.#server, path, `another agent already uses ${path}: one root directory serves one agent`);
+    this.#unsubscribe = this.#tracer.subscribe((span) => this.#publish(span));
+    // Without a descriptor for a reader the agent goes on.
+    this.#server.on('error', (error) => this.#log?.(`the trace socket cannot take a reader: ${error.message}`));
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    for (const reader of this.#readers) reader.destroy();
+    if (this.#server.listening) await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+
+  #publish(span: Span): void {
     const { detail, ...plain } = span;
     // What is kept has no details: they are many times as large.
-    ring.push(detail === undefined ? span : plain);
-    if (readers.size === 0) return;
+    this.#ring.push(detail === undefined ? span : plain);
+    if (this.#readers.size === 0) return;
     const line = `${JSON.stringify(detail === undefined ? span : plain)}\n`;
-    for (const reader of [...readers]) send(reader, detailed.has(reader) ? `${JSON.stringify(span)}\n` : line);
-  };
+    for (const reader of [...this.#readers]) {
+      this.#send(reader, this.#detailed.has(reader) ? `${JSON.stringify(span)}\n` : line);
+    }
+  }
 
-  const server = createServer((reader) => {
+  #send(reader: Socket, text: string): void {
+    reader.write(text);
+    if (reader.writableLength <= MAX_LAG_BYTES) return;
+    this.#readers.delete(reader);
+    reader.destroy();
+    this.#log?.('a reader of the trace socket did not keep up and was dropped');
+  }
+
+  #accept(reader: Socket): void {
     // A disconnecting reader is no error.
     reader.on('error', () => reader.destroy());
-    if (readers.size >= MAX_READERS) {
+    if (this.#readers.size >= MAX_READERS) {
       reader.destroy();
-      log?.(`a reader of the trace socket was refused: there are ${MAX_READERS} already`);
+      this.#log?.(`a reader of the trace socket was refused: there are ${MAX_READERS} already`);
       return;
     }
-    readers.add(reader);
-    reader.on('close', () => readers.delete(reader));
+    this.#readers.add(reader);
+    reader.on('close', () => this.#readers.delete(reader));
     // Who has closed its side wants what is kept: a new span, written after the end, would cut that off.
-    reader.on('end', () => readers.delete(reader));
-    reader.once('data', (request: Buffer) => {
-      const wanted = request.toString('latin1');
-      if (!readers.has(reader)) return;
-      if (wanted.startsWith(OPEN_REQUEST)) {
-        for (const call of tracer.openCalls()) send(reader, `${JSON.stringify(call)}\n`);
-        return;
-      }
-      if (!wanted.startsWith(DETAIL_REQUEST)) return;
-      detailed.add(reader);
-      const unwanted = tracer.wantDetail();
-      reader.once('close', () => {
-        detailed.delete(reader);
-        unwanted();
-      });
-    });
+    reader.on('end', () => this.#readers.delete(reader));
+    reader.once('data', (request: Buffer) => this.#serve(reader, request.toString('latin1')));
     // Nothing else is expected; reading detects the end.
     reader.resume();
-    const kept = ring.list();
-    if (kept.length > 0) send(reader, `${kept.map((span) => JSON.stringify(span)).join('\n')}\n`);
-  });
+    const kept = this.#ring.list();
+    if (kept.length > 0) this.#send(reader, `${kept.map((span) => JSON.stringify(span)).join('\n')}\n`);
+  }
 
-  return {
-    async listen() {
-      if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
-        throw new UserError(`the trace socket's path is too long for a socket (${MAX_PATH_BYTES} bytes): ${path}`);
-      }
-      await mkdir(dirname(path), { recursive: true, mode: 0o750 });
-      // Spans name images, addresses and paths: only root may read them.
-      await listenOnSocket(server, path, `another agent already uses ${path}: one root directory serves one agent`);
-      unsubscribe = tracer.subscribe(sink);
-      // Without a descriptor for a reader the agent goes on.
-      server.on('error', (error) => log?.(`the trace socket cannot take a reader: ${error.message}`));
-    },
-    async close() {
-      unsubscribe?.();
-      unsubscribe = undefined;
-      for (const reader of readers) reader.destroy();
-      if (server.listening) await new Promise<void>((resolve) => server.close(() => resolve()));
-    },
-  };
+  /** `wanted`: the line that a reader may send. */
+  #serve(reader: Socket, wanted: string): void {
+    if (!this.#readers.has(reader)) return;
+    if (wanted.startsWith(OPEN_REQUEST)) {
+      for (const call of this.#tracer.openCalls()) this.#send(reader, `${JSON.stringify(call)}\n`);
+    } else if (wanted.startsWith(DETAIL_REQUEST)) {
+      this.#detailed.add(reader);
+      const unwanted = this.#tracer.wantDetail();
+      reader.once('close', () => {
+        this.#detailed.delete(reader);
+        unwanted();
+      });
+    }
+  }
 }

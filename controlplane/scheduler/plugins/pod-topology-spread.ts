@@ -202,6 +202,35 @@ function scoreState(
   return { constraints: states, ignored };
 }
 
+/** The fewer matching pods its domains have, the lower. */
+function scoreOf({ constraints, ignored }: ScoreState, node: NodeInfo): number {
+  if (ignored.has(node)) return 0;
+  let score = 0;
+  for (const { constraint, domains, count, weight } of constraints) {
+    const domain = getOwn(node.labels, constraint.topologyKey);
+    if (domain === undefined) continue;
+    const pods = constraint.topologyKey === HOSTNAME ? count(node) : (domains.get(domain) ?? 0);
+    // What maxSkew tolerates makes differences between domains weigh less.
+    score += pods * weight + (constraint.maxSkew - 1);
+  }
+  return Math.round(score);
+}
+
+/** Turns them round, in place: the node with the fewest pods gets the most. */
+function normalize(scores: number[], nodes: readonly NodeInfo[], ignored: ReadonlySet<NodeInfo>): void {
+  let [least, most] = [Number.POSITIVE_INFINITY, 0];
+  for (const [index, node] of nodes.entries()) {
+    if (ignored.has(node)) continue;
+    const score = scores[index] ?? 0;
+    [least, most] = [Math.min(least, score), Math.max(most, score)];
+  }
+  for (const [index, node] of nodes.entries()) {
+    if (ignored.has(node)) scores[index] = 0;
+    else if (most === 0) scores[index] = MAX_NODE_SCORE;
+    else scores[index] = Math.trunc((MAX_NODE_SCORE * (most + least - (scores[index] ?? 0))) / most);
+  }
+}
+
 export function podTopologySpread(args: PodTopologySpreadArgs, defaultSelector: DefaultSelector): Plugin {
   const { defaultConstraints, system } = args;
   const constraints = (pod: Pod, action: string): readonly Constraint[] => {
@@ -249,31 +278,10 @@ export function podTopologySpread(args: PodTopologySpreadArgs, defaultSelector: 
     },
     score: (state, _pod, node) => {
       const found = scoreKey.read(state);
-      if (found === undefined || found.ignored.has(node)) return 0;
-      let score = 0;
-      for (const { constraint, domains, count, weight } of found.constraints) {
-        const domain = getOwn(node.labels, constraint.topologyKey);
-        if (domain === undefined) continue;
-        const pods = constraint.topologyKey === HOSTNAME ? count(node) : (domains.get(domain) ?? 0);
-        // What maxSkew tolerates makes differences between domains weigh less.
-        score += pods * weight + (constraint.maxSkew - 1);
-      }
-      return Math.round(score);
+      return found === undefined ? 0 : scoreOf(found, node);
     },
-    normalizeScores: (state, _pod, scores, nodes) => {
-      const ignored = scoreKey.read(state)?.ignored ?? new Set();
-      let [least, most] = [Number.POSITIVE_INFINITY, 0];
-      for (const [index, node] of nodes.entries()) {
-        if (ignored.has(node)) continue;
-        const score = scores[index] ?? 0;
-        [least, most] = [Math.min(least, score), Math.max(most, score)];
-      }
-      for (const [index, node] of nodes.entries()) {
-        if (ignored.has(node)) scores[index] = 0;
-        else if (most === 0) scores[index] = MAX_NODE_SCORE;
-        else scores[index] = Math.trunc((MAX_NODE_SCORE * (most + least - (scores[index] ?? 0))) / most);
-      }
-    },
+    normalizeScores: (state, _pod, scores, nodes) =>
+      normalize(scores, nodes, scoreKey.read(state)?.ignored ?? new Set()),
     worthRetrying: (event, { pod, namespace }) => {
       switch (event.resource) {
         case 'AssignedPod': {
