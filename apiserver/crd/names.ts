@@ -3,7 +3,8 @@
 
 import type { EpochMs } from '../../lib/clock.ts';
 import { rfc3339 } from '../../lib/rfc3339.ts';
-import type { Condition, Definition, DefinitionStatus, Names } from './types.ts';
+import { validateBundle } from '../kinds/webhook-clients.ts';
+import { bundleOf, type Condition, type Definition, type DefinitionStatus, type Names } from './types.ts';
 
 interface Conflict {
   readonly reason: string;
@@ -50,7 +51,10 @@ export function acceptNames(definition: Definition, others: readonly Definition[
     set({ type: 'NamesAccepted', status: 'False', reason: conflict.reason, message });
   }
   if (before.get('Established')?.status !== 'True') {
-    if (conflict === undefined) {
+    if (conflict === undefined && validateBundle('', bundleOf(definition)).length > 0) {
+      const message = 'The conversion webhook CABundle is invalid';
+      set({ type: 'Established', status: 'False', reason: 'InvalidCABundle', message });
+    } else if (conflict === undefined) {
       const message = 'the initial names have been accepted';
       set({ type: 'Established', status: 'True', reason: 'InitialNamesAccepted', message });
     } else {

@@ -114,4 +114,9 @@ export function isTrue(definition: Definition, type: string): boolean {
   return condition(definition, type)?.status === 'True';
 }
 
+/** The CAs of the conversion webhook, PEM in base64; '' where there are none. */
+export function bundleOf({ spec }: Definition): string {
+  return spec?.conversion?.webhook?.clientConfig?.caBundle ?? '';
+}
+
 export const CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';

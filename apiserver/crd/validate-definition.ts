@@ -6,11 +6,11 @@ import { sameJson } from '../../lib/same-json.ts';
 import { addErrors, forbidden, IMMUTABLE, invalid, notSupported, required } from '../kinds/field-errors.ts';
 import { dns1035Label, dns1123Subdomain } from '../kinds/names.ts';
 import type { FieldError } from '../kinds/resource.ts';
-import { validateService, validateUrl } from '../kinds/webhook-clients.ts';
+import { validateBundle, validateService, validateUrl } from '../kinds/webhook-clients.ts';
 import { evaluateJsonPath, JsonPathError, parseJsonPath, plainFields } from './json-path.ts';
 import { validateSelectable } from './openapi-rules.ts';
 import { hasDefaults } from './prune.ts';
-import { type Definition, type DefinitionSpec, type DefinitionVersion, isTrue, type Names } from './types.ts';
+import { bundleOf, type Definition, type DefinitionSpec, type DefinitionVersion, isTrue, type Names } from './types.ts';
 import { validateSchema } from './validate-schema.ts';
 
 const APPROVED = 'api-approved.kubernetes.io';
@@ -22,7 +22,7 @@ export function validateDefinition(definition: Definition): FieldError[] {
   const name = `${spec.names?.plural ?? ''}.${spec.group ?? ''}`;
   if (metadata.name !== name)
     errors.push(invalid('metadata.name', metadata.name, 'must be spec.names.plural+"."+spec.group'));
-  addErrors(errors, validateSpec(spec, []), validateStored(definition), validateApproval(definition));
+  addErrors(errors, validateSpec(spec, [], false), validateStored(definition), validateApproval(definition));
   if (spec.preserveUnknownFields === true) errors.push(preserves());
   return errors;
 }
@@ -30,7 +30,7 @@ export function validateDefinition(definition: Definition): FieldError[] {
 export function validateDefinitionUpdate(definition: Definition, old: Definition): FieldError[] {
   const { spec = {} } = definition;
   const before = old.spec ?? {};
-  const errors = sameJson(spec, before) ? [] : validateSpec(spec, before.versions ?? []);
+  const errors = sameJson(spec, before) ? [] : validateSpec(spec, before.versions ?? [], needsGoodBundle(old));
   const fixed = (field: string, now: unknown, was: unknown): void => {
     if (now !== was) errors.push(invalid(field, now, IMMUTABLE));
   };
@@ -45,6 +45,11 @@ export function validateDefinitionUpdate(definition: Definition, old: Definition
   if (approval(definition).state !== approval(old).state) addErrors(errors, validateApproval(definition));
   if (spec.preserveUnknownFields === true && before.preserveUnknownFields !== true) errors.push(preserves());
   return errors;
+}
+
+/** Before it is established a bundle may be bad, which then keeps it from being so; one that was bad may stay bad. */
+function needsGoodBundle(old: Definition): boolean {
+  return isTrue(old, 'Established') && validateBundle('', bundleOf(old)).length === 0;
 }
 
 function preserves(): FieldError {
@@ -100,7 +105,7 @@ function joined(field: string, value: string | undefined, rule: (text: string) =
 const PARTS = ['schema', 'subresources', 'additionalPrinterColumns', 'selectableFields'] as const;
 type Part = (typeof PARTS)[number];
 
-function validateSpec(spec: DefinitionSpec, before: readonly DefinitionVersion[]): FieldError[] {
+function validateSpec(spec: DefinitionSpec, before: readonly DefinitionVersion[], needsBundle: boolean): FieldError[] {
   const errors: FieldError[] = [];
   const { group = '', scope = '', names = {}, versions = [] } = spec;
   const groupErrors = joined('spec.group', group, dns1123Subdomain);
@@ -140,7 +145,7 @@ function validateSpec(spec: DefinitionSpec, before: readonly DefinitionVersion[]
   if (strategy !== 'None' && spec.preserveUnknownFields === true) {
     errors.push(invalid('spec.conversion.strategy', strategy, 'must be None if spec.preserveUnknownFields is true'));
   }
-  addErrors(errors, validateConversion(spec));
+  addErrors(errors, validateConversion(spec, needsBundle));
   return errors;
 }
 
@@ -237,7 +242,7 @@ export function validateNames(names: Names, path = 'spec.names'): FieldError[] {
   return errors;
 }
 
-function validateConversion({ conversion }: DefinitionSpec): FieldError[] {
+function validateConversion({ conversion }: DefinitionSpec, needsBundle: boolean): FieldError[] {
   if (conversion === undefined) return [];
   const { strategy = '', webhook } = conversion;
   const { clientConfig, conversionReviewVersions = [] } = webhook ?? {};
@@ -260,6 +265,7 @@ function validateConversion({ conversion }: DefinitionSpec): FieldError[] {
   } else if (clientConfig.url !== undefined) addErrors(errors, validateUrl(`${at}.url`, clientConfig.url));
   else if (clientConfig.service !== undefined)
     addErrors(errors, validateService(`${at}.service`, clientConfig.service));
+  if (needsBundle) addErrors(errors, validateBundle(`${at}.caBundle`, clientConfig?.caBundle ?? ''));
   addErrors(errors, validateReviewVersions(conversionReviewVersions, `${field}.conversionReviewVersions`));
   return errors;
 }

@@ -1,5 +1,5 @@
 // Optional strings that are pointers in Go: "" is a value of its own, which is written and validated. From the types of k8s.io/api
-// v0.34.2; the generated types do not have it.
+// and k8s.io/apiextensions-apiserver v0.34.2; the generated types do not have it.
 
 export const POINTERS: Readonly<Record<string, readonly string[]>> = {
   'io.k8s.api.admissionregistration.v1.MatchResources': ['matchPolicy'],
@@ -85,6 +85,10 @@ export const POINTERS: Readonly<Record<string, readonly string[]>> = {
   'io.k8s.api.storage.v1.CSIDriverSpec': ['fsGroupPolicy'],
   'io.k8s.api.storage.v1.StorageClass': ['reclaimPolicy', 'volumeBindingMode'],
   'io.k8s.api.storage.v1.VolumeAttachmentSource': ['persistentVolumeName'],
+  'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion': ['deprecationWarning'],
+  'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale': ['labelSelectorPath'],
+  'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ServiceReference': ['path'],
+  'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig': ['url'],
   'io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions': ['propagationPolicy'],
   'io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions': ['resourceVersion', 'uid'],
 };

@@ -5,6 +5,7 @@ import { customresourcedefinitions as crds } from '../../../../apiserver/kinds/c
 import { deleteObject } from '../../../../apiserver/registry/delete.ts';
 import { patchObject } from '../../../../apiserver/registry/patch.ts';
 import { updateObject } from '../../../../apiserver/registry/write.ts';
+import { makeCa } from '../../../support/tls.ts';
 import { ADMIN, failureOf } from '../support.ts';
 import { type CrdFixture, crdFixture, WIDGET_SCHEMA, widgets } from './support.ts';
 
@@ -80,6 +81,82 @@ describe('a definition', () => {
     ],
   ])('with %s is refused', (_name, overrides, message) => {
     expect(failureOf(() => crdFixture().create(crds, widgets(overrides))).message).toContain(message);
+  });
+
+  const webhook = (clientConfig: object): object => ({
+    strategy: 'Webhook',
+    webhook: { clientConfig, conversionReviewVersions: ['v1'] },
+  });
+  const HTTPS = `spec.conversion.webhookClientConfig.url: Invalid value: "": 'https' is the only allowed URL scheme; desired format: https://host[/path]`;
+  const HOST =
+    'spec.conversion.webhookClientConfig.url: Invalid value: "": host must be specified; desired format: https://host[/path]';
+  const EMPTY_WARNING = 'spec.versions[0].deprecationWarning: Invalid value: "": ';
+  it.each<[string, Parameters<typeof widgets>[0], readonly string[]]>([
+    ['an empty URL', { spec: { conversion: webhook({ url: '' }) } }, [HTTPS, HOST]],
+    ['a scheme alone for a URL', { spec: { conversion: webhook({ url: 'https://' }) } }, [HOST]],
+    [
+      'an empty URL beside a service',
+      { spec: { conversion: webhook({ url: '', service: { namespace: 'a', name: 'b' } }) } },
+      ['spec.conversion.webhookClientConfig: Required value: exactly one of url or service is required'],
+    ],
+    [
+      'an empty warning',
+      { version: { deprecated: true, deprecationWarning: '' } },
+      [`${EMPTY_WARNING}must not be an empty string`],
+    ],
+    [
+      'an empty warning about nothing',
+      { version: { deprecationWarning: '' } },
+      [`${EMPTY_WARNING}can only be set for deprecated versions`],
+    ],
+  ])('with %s is refused: it is not absent', (_name, overrides, causes) => {
+    const { message } = failureOf(() => crdFixture().create(crds, widgets(overrides)));
+    const all = causes.length === 1 ? causes.join('') : `[${causes.join(', ')}]`;
+    expect(message).toBe(`CustomResourceDefinition.apiextensions.k8s.io "widgets.example.com" is invalid: ${all}`);
+  });
+
+  const bundle = (pem: string): object =>
+    webhook({ url: 'https://hook.example/convert', caBundle: Buffer.from(pem).toString('base64') });
+  const replace = (fixture: CrdFixture, conversion: object): unknown =>
+    patchObject(
+      fixture.registry,
+      crds,
+      '',
+      'widgets.example.com',
+      { spec: { conversion } },
+      'application/merge-patch+json',
+      ADMIN,
+    );
+
+  it('whose webhook has a bad bundle of CAs is not established before it has a good one', async () => {
+    const fixture = crdFixture();
+    fixture.create(crds, widgets({ spec: { conversion: bundle('no PEM') } }));
+    await expect
+      .poll(() => conditions(fixture))
+      .toEqual(['NamesAccepted=True NoConflicts', 'Established=False InvalidCABundle']);
+    expect(fixture.registry.hasRow('example.com', 'widgets')).toBe(false);
+    replace(fixture, bundle((await makeCa()).cert));
+    await expect.poll(() => fixture.registry.hasRow('example.com', 'widgets')).toBe(true);
+  });
+
+  it('that is established gets no bad bundle of CAs', async () => {
+    const fixture = crdFixture();
+    await established(fixture);
+    const { cert } = await makeCa();
+    const bad = cert.replace(/\n[^-]{40}/, '\nAAAA');
+    for (const [pem, why] of [
+      ['no PEM', 'unable to parse bytes as PEM block'],
+      ['-----BEGIN KEY-----\nYQ==\n-----END KEY-----\n', 'no valid certificate authority data seen'],
+      [bad, 'failed to parse certificate: x509: malformed certificate'],
+    ] as const) {
+      const shown = JSON.stringify(Buffer.from(pem).toString('base64'));
+      expect(failureOf(() => replace(fixture, bundle(pem))).message).toContain(
+        `spec.conversion.webhookClientConfig.caBundle: Invalid value: ${shown}: unable to load root certificates: ${why}`,
+      );
+    }
+    for (const good of [webhook({ url: 'https://hook.example/convert' }), bundle(`${bad}${cert}`)])
+      replace(fixture, good);
+    expect(definition(fixture).spec?.conversion?.strategy).toBe('Webhook');
   });
 
   it('whose names another one has is not established until they are free', async () => {
