@@ -23,6 +23,7 @@ const REQUEST_BUCKETS = [
   0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
 ];
 const REQUEST = ['verb', 'group', 'version', 'resource', 'subresource', 'scope', 'component', 'dry_run'] as const;
+const RESOURCE = ['group', 'version', 'resource'] as const;
 const MUTATING = new Set(['POST', 'PUT', 'PATCH', 'DELETE', 'DELETECOLLECTION']);
 
 const SLI = REQUEST.filter((label) => label !== 'dry_run');
@@ -55,119 +56,101 @@ export function verbLabel(verb: string): string {
 
 export class Metrics {
   readonly #registry = new PromRegistry();
-  readonly #requests: Counter;
-  readonly #durations: Histogram;
-  readonly #inFlight: Gauge;
-  readonly #longRunning: Gauge;
-  readonly #watchEvents: Counter;
-  readonly #watchSizes: CountedHistogram<'group' | 'version' | 'resource'>;
-  readonly #bodies: CountedHistogram<'group' | 'resource' | 'verb'>;
-  readonly #etcd: Histogram;
-  readonly #slis: Histogram;
-  readonly #sizes: Histogram;
-  readonly #terminations: Counter;
-  readonly #authentications: Counter;
-  readonly #authorizations: Counter;
-  readonly #certificates: Histogram;
-  readonly #deprecated: Gauge;
-  readonly #handshakes: Counter;
-  readonly #auditEvents: Counter;
-  readonly #conversions: ConversionMetrics;
+  readonly #requests = this.#counter(
+    'apiserver_request_total',
+    'Requests that were served, by what they were for and how they ended.',
+    [...REQUEST, 'code'],
+  );
+  readonly #durations = this.#histogram(
+    'apiserver_request_duration_seconds',
+    'Seconds from the head of a request to the end of its response.',
+    REQUEST_BUCKETS,
+    REQUEST,
+  );
+  readonly #slis = this.#histogram(
+    'apiserver_request_sli_duration_seconds',
+    'Seconds from the head of a request to the end of its response, without those in a queue.',
+    SLI_BUCKETS,
+    SLI,
+  );
+  readonly #sizes = this.#histogram(
+    'apiserver_response_sizes',
+    'Bytes of the bodies of responses to reads.',
+    SIZES,
+    SLI,
+  );
+  readonly #inFlight = this.#gauge(
+    'apiserver_current_inflight_requests',
+    'Requests that are being served now, by kind: mutating or readOnly.',
+    ['request_kind'],
+  );
+  readonly #longRunning = this.#gauge(
+    'apiserver_longrunning_requests',
+    'Watches, logs and streams that are open now.',
+    SLI,
+  );
+  readonly #terminations = this.#counter(
+    'apiserver_request_terminations_total',
+    'Requests that the server ended to protect itself.',
+    [...SLI, 'code'],
+  );
+  readonly #deprecated = this.#gauge(
+    'apiserver_requested_deprecated_apis',
+    '1 for each deprecated resource that was requested since the server began.',
+    ['group', 'version', 'resource', 'subresource', 'removed_release'],
+  );
+  readonly #watchEvents = this.#counter('apiserver_watch_events_total', 'Events that were sent to watches.', RESOURCE);
+  readonly #watchSizes = new CountedHistogram({
+    name: 'apiserver_watch_events_sizes',
+    help: 'Bytes of the events that were sent to watches.',
+    labelNames: RESOURCE,
+    buckets: Array.from({ length: 8 }, (_, index) => 1024 * 2 ** index),
+    registers: this.registers,
+  });
+  readonly #bodies = new CountedHistogram({
+    name: 'apiserver_request_body_size_bytes',
+    help: 'Bytes of the bodies of requests.',
+    labelNames: ['group', 'resource', 'verb'],
+    buckets: Array.from({ length: 31 }, (_, index) => 50_000 + 100_000 * index),
+    registers: this.registers,
+  });
+  readonly #etcd = this.#histogram(
+    'etcd_request_duration_seconds',
+    'Seconds of each call of etcd, or of each write to the file, by operation.',
+    REQUEST_BUCKETS,
+    ['operation', 'group', 'resource'],
+  );
+  readonly #authentications = this.#counter('authentication_attempts', 'Requests, by what their credentials were.', [
+    'result',
+  ]);
+  readonly #authorizations = this.#counter('authorization_attempts_total', 'Decisions about requests.', ['result']);
+  readonly #handshakes = this.#counter(
+    'apiserver_tls_handshake_errors_total',
+    'Connections that failed before any request.',
+  );
+  readonly #auditEvents = this.#counter('apiserver_audit_event_total', 'Audit events, by the stages of requests.');
+  readonly #certificates = this.#histogram(
+    'apiserver_client_certificate_expiration_seconds',
+    'Seconds that the certificate of a request is valid yet.',
+    LIFE_BUCKETS,
+  );
+  readonly #conversions = new ConversionMetrics(this.registers);
 
   constructor() {
-    const registers = [this.#registry];
-    this.#requests = new Counter({
-      name: 'apiserver_request_total',
-      help: 'Requests that were served, by what they were for and how they ended.',
-      labelNames: [...REQUEST, 'code'],
-      registers,
-    });
-    this.#durations = new Histogram({
-      name: 'apiserver_request_duration_seconds',
-      help: 'Seconds from the head of a request to the end of its response.',
-      labelNames: REQUEST,
-      buckets: REQUEST_BUCKETS,
-      registers,
-    });
-    this.#inFlight = new Gauge({
-      name: 'apiserver_current_inflight_requests',
-      help: 'Requests that are being served now, by kind: mutating or readOnly.',
-      labelNames: ['request_kind'],
-      registers,
-    });
     for (const request_kind of ['mutating', 'readOnly']) this.#inFlight.set({ request_kind }, 0);
-    this.#longRunning = new Gauge({
-      name: 'apiserver_longrunning_requests',
-      help: 'Watches, logs and streams that are open now.',
-      labelNames: REQUEST.filter((label) => label !== 'dry_run'),
-      registers,
-    });
-    this.#watchEvents = new Counter({
-      name: 'apiserver_watch_events_total',
-      help: 'Events that were sent to watches.',
-      labelNames: ['group', 'version', 'resource'],
-      registers,
-    });
-    this.#watchSizes = new CountedHistogram({
-      name: 'apiserver_watch_events_sizes',
-      help: 'Bytes of the events that were sent to watches.',
-      labelNames: ['group', 'version', 'resource'],
-      buckets: Array.from({ length: 8 }, (_, index) => 1024 * 2 ** index),
-      registers,
-    });
-    this.#bodies = new CountedHistogram({
-      name: 'apiserver_request_body_size_bytes',
-      help: 'Bytes of the bodies of requests.',
-      labelNames: ['group', 'resource', 'verb'],
-      buckets: Array.from({ length: 31 }, (_, index) => 50_000 + 100_000 * index),
-      registers,
-    });
-    this.#etcd = new Histogram({
-      name: 'etcd_request_duration_seconds',
-      help: 'Seconds of each call of etcd, or of each write to the file, by operation.',
-      labelNames: ['operation', 'group', 'resource'],
-      buckets: REQUEST_BUCKETS,
-      registers,
-    });
-    this.#slis = new Histogram({
-      name: 'apiserver_request_sli_duration_seconds',
-      help: 'Seconds from the head of a request to the end of its response, without those in a queue.',
-      labelNames: SLI,
-      buckets: SLI_BUCKETS,
-      registers,
-    });
-    this.#sizes = new Histogram({
-      name: 'apiserver_response_sizes',
-      help: 'Bytes of the bodies of responses to reads.',
-      labelNames: SLI,
-      buckets: SIZES,
-      registers,
-    });
-    const counter = (name: string, help: string, labelNames: string[] = []): Counter =>
-      new Counter({ name, help, labelNames, registers });
-    this.#terminations = counter(
-      'apiserver_request_terminations_total',
-      'Requests that the server ended to protect itself.',
-      [...SLI, 'code'],
-    );
-    this.#authentications = counter('authentication_attempts', 'Requests, by what their credentials were.', ['result']);
-    this.#authorizations = counter('authorization_attempts_total', 'Decisions about requests.', ['result']);
-    this.#handshakes = counter('apiserver_tls_handshake_errors_total', 'Connections that failed before any request.');
-    this.#auditEvents = counter('apiserver_audit_event_total', 'Audit events, by the stages of requests.');
-    this.#certificates = new Histogram({
-      name: 'apiserver_client_certificate_expiration_seconds',
-      help: 'Seconds that the certificate of a request is valid yet.',
-      buckets: LIFE_BUCKETS,
-      registers,
-    });
-    this.#deprecated = new Gauge({
-      name: 'apiserver_requested_deprecated_apis',
-      help: '1 for each deprecated resource that was requested since the server began.',
-      labelNames: ['group', 'version', 'resource', 'subresource', 'removed_release'],
-      registers,
-    });
-    this.#conversions = new ConversionMetrics(registers);
-    processMetrics(registers);
+    processMetrics(this.registers);
+  }
+
+  #counter(name: string, help: string, labelNames: readonly string[] = []): Counter {
+    return new Counter({ name, help, labelNames, registers: this.registers });
+  }
+
+  #gauge(name: string, help: string, labelNames: readonly string[]): Gauge {
+    return new Gauge({ name, help, labelNames, registers: this.registers });
+  }
+
+  #histogram(name: string, help: string, buckets: number[], labelNames: readonly string[] = []): Histogram {
+    return new Histogram({ name, help, buckets, labelNames, registers: this.registers });
   }
 
   /** For what registers figures of its own. */

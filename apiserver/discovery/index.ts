@@ -41,91 +41,121 @@ export const VERSION = {
 
 /** `serverAddress` is "host:port", for clients that read the server's address. */
 export function discovery(table: readonly ResourceKind[] | RowTable, serverAddress = ''): Discovery {
-  const rows = table instanceof RowTable ? table : new RowTable(table);
-  const cache = new Map<string, { readonly body: string; readonly tag: string }>();
-  let kinds = rows.all;
-  let v2Protobuf: Uint8Array | undefined;
-  rows.onChange(() => {
-    kinds = rows.all;
-    cache.clear();
-    v2Protobuf = undefined;
-  });
-  const json = (key: string, build: () => object, contentType = JSON_TYPE): DiscoveryDocument => {
-    let known = cache.get(key);
-    if (known === undefined) {
-      const body = JSON.stringify(build());
-      known = { body, tag: createHash('sha256').update(body).digest('hex').toUpperCase() };
-      cache.set(key, known);
-    }
-    // Without Vary a cache in between would give one client the other's form.
-    return { status: 200, contentType, body: known.body, headers: { Vary: 'Accept', ETag: `"${known.tag}"` } };
-  };
-  // Of the built-in schema; it does not change.
-  let base: string | undefined;
-  /** Changes with the document of a group and version: clients keep a document under its hash. */
-  const schemaHash = (wanted: string): string => {
-    base ??= digest(definitions());
-    const served = kinds
-      .filter((row) => groupVersionOf(row) === wanted)
-      .map((row) => [row.plural, row.verbs, row.subresources, row.custom?.revision]);
-    return digest([base, wanted, served]);
-  };
+  const documents = new Documents(table instanceof RowTable ? table : new RowTable(table), serverAddress);
+  return (path, accept, query) => documents.at(path, accept, query);
+}
 
-  return (path, accept, query) => {
+/** Of a table of rows, as it is now. */
+class Documents {
+  readonly #rows: RowTable;
+  readonly #serverAddress: string;
+  readonly #cache = new Map<string, { readonly body: string; readonly tag: string }>();
+  #kinds: readonly ResourceKind[];
+  #v2Protobuf: Uint8Array | undefined;
+  /** Of the built-in schema; it does not change. */
+  #base: string | undefined;
+
+  constructor(rows: RowTable, serverAddress: string) {
+    this.#rows = rows;
+    this.#serverAddress = serverAddress;
+    this.#kinds = rows.all;
+    rows.onChange(() => {
+      this.#kinds = rows.all;
+      this.#cache.clear();
+      this.#v2Protobuf = undefined;
+    });
+  }
+
+  at(path: string, accept: string, query: URLSearchParams): DiscoveryDocument | undefined {
     const [first, second, third, fourth, ...more] = path.replace(/^\/+|\/+$/g, '').split('/');
     if (more.length > 1) return undefined;
-    if (first === 'version' && second === undefined) return json('version', () => VERSION);
+    if (first === 'version' && second === undefined) return this.#json('version', () => VERSION);
     if (first === 'openapi') {
-      if (second === 'v2' && third === undefined) {
-        const protobuf = (): Uint8Array => {
-          v2Protobuf ??= openapiV2Protobuf(openapiV2(kinds));
-          return v2Protobuf;
-        };
-        return v2Document(accept, () => json('v2', () => openapiV2(kinds)), protobuf);
-      }
-      if (second !== 'v3') return undefined;
-      if (third === undefined) return json('v3', () => openapiV3Index(kinds, schemaHash, rows.remote));
-      const wanted = openapiGroup(third, fourth, more);
-      if (wanted === undefined || ![...kinds, ...REVIEWS].some((row) => groupVersionOf(row) === wanted))
-        return undefined;
-      const document = json(`v3/${wanted}`, () => openapiV3(kinds, wanted) ?? {});
-      const hash = schemaHash(wanted);
-      const headers = { ...document.headers, ETag: `"${hash}"` };
-      const named = query.get('hash') ?? '';
-      // What is requested by its hash never changes.
-      if (named === hash) return { ...document, headers: { ...headers, 'Cache-Control': 'public, immutable' } };
-      if (named === '') return { ...document, headers };
-      const Location = `${path}?hash=${hash}`;
-      return { status: 301, contentType: 'text/html; charset=utf-8', body: '', headers: { ...headers, Location } };
+      if (second === 'v2' && third === undefined) return this.#openapiV2(accept);
+      return second === 'v3' ? this.#openapiV3(path, [third, fourth, ...more], query) : undefined;
     }
     if (more.length > 0 || fourth !== undefined) return undefined;
     if (first === 'api' && third === undefined) {
-      if (second === undefined) return aggregatedOr(accept, true, () => json('api', () => apiVersions(serverAddress)));
-      return resourceList('', second);
+      if (second !== undefined) return this.#resourceList('', second);
+      return this.#aggregatedOr(accept, true, () => this.#json('api', () => apiVersions(this.#serverAddress)));
     }
-    if (first !== 'apis') return undefined;
-    if (second === undefined)
-      return aggregatedOr(accept, false, () => json('apis', () => apiGroupList(kinds, rows.remote)));
-    if (third !== undefined) return resourceList(second, third);
-    const versions = groupsOf(kinds, rows.remote).get(second);
-    return versions === undefined
-      ? undefined
-      : json(`group/${second}`, () => ({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(second, versions) }));
-  };
-
-  function resourceList(group: string, version: string): DiscoveryDocument | undefined {
-    const list = apiResourceList(kinds, group, version);
-    return list === undefined ? undefined : json(`resources/${group}/${version}`, () => list);
+    return first === 'apis' ? this.#groups(second, third, accept) : undefined;
   }
 
-  function aggregatedOr(accept: string, legacy: boolean, plain: () => DiscoveryDocument): DiscoveryDocument {
+  #json(key: string, build: () => object, contentType = JSON_TYPE): DiscoveryDocument {
+    let known = this.#cache.get(key);
+    if (known === undefined) {
+      const body = JSON.stringify(build());
+      known = { body, tag: createHash('sha256').update(body).digest('hex').toUpperCase() };
+      this.#cache.set(key, known);
+    }
+    // Without Vary a cache in between would give one client the other's form.
+    return { status: 200, contentType, body: known.body, headers: { Vary: 'Accept', ETag: `"${known.tag}"` } };
+  }
+
+  #groups(group: string | undefined, version: string | undefined, accept: string): DiscoveryDocument | undefined {
+    const { remote } = this.#rows;
+    if (group === undefined) {
+      return this.#aggregatedOr(accept, false, () => this.#json('apis', () => apiGroupList(this.#kinds, remote)));
+    }
+    if (version !== undefined) return this.#resourceList(group, version);
+    const versions = groupsOf(this.#kinds, remote).get(group);
+    if (versions === undefined) return undefined;
+    return this.#json(`group/${group}`, () => ({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(group, versions) }));
+  }
+
+  #resourceList(group: string, version: string): DiscoveryDocument | undefined {
+    const list = apiResourceList(this.#kinds, group, version);
+    return list === undefined ? undefined : this.#json(`resources/${group}/${version}`, () => list);
+  }
+
+  #aggregatedOr(accept: string, legacy: boolean, plain: () => DiscoveryDocument): DiscoveryDocument {
     const version = aggregatedVersion(accept);
     if (version === undefined) return plain();
-    return json(
+    return this.#json(
       `aggregated/${legacy}/${version}`,
-      () => groupDiscoveryList(kinds, version, legacy, rows.remote),
+      () => groupDiscoveryList(this.#kinds, version, legacy, this.#rows.remote),
       `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`,
     );
+  }
+
+  #openapiV2(accept: string): DiscoveryDocument {
+    const protobuf = (): Uint8Array => {
+      this.#v2Protobuf ??= openapiV2Protobuf(openapiV2(this.#kinds));
+      return this.#v2Protobuf;
+    };
+    return v2Document(accept, () => this.#json('v2', () => openapiV2(this.#kinds)), protobuf);
+  }
+
+  /** `parts`: of the path, behind /openapi/v3. */
+  #openapiV3(
+    path: string,
+    [root, first, ...more]: readonly (string | undefined)[],
+    query: URLSearchParams,
+  ): DiscoveryDocument | undefined {
+    const hashOf = (wanted: string): string => this.#schemaHash(wanted);
+    if (root === undefined) return this.#json('v3', () => openapiV3Index(this.#kinds, hashOf, this.#rows.remote));
+    const wanted = openapiGroup(root, first, more);
+    const isServed = [...this.#kinds, ...REVIEWS].some((row) => groupVersionOf(row) === wanted);
+    if (wanted === undefined || !isServed) return undefined;
+    const document = this.#json(`v3/${wanted}`, () => openapiV3(this.#kinds, wanted) ?? {});
+    const hash = hashOf(wanted);
+    const headers = { ...document.headers, ETag: `"${hash}"` };
+    const named = query.get('hash') ?? '';
+    // What is requested by its hash never changes.
+    if (named === hash) return { ...document, headers: { ...headers, 'Cache-Control': 'public, immutable' } };
+    if (named === '') return { ...document, headers };
+    const Location = `${path}?hash=${hash}`;
+    return { status: 301, contentType: 'text/html; charset=utf-8', body: '', headers: { ...headers, Location } };
+  }
+
+  /** Changes with the document of a group and version: clients keep a document under its hash. */
+  #schemaHash(wanted: string): string {
+    this.#base ??= digest(definitions());
+    const served = this.#kinds
+      .filter((row) => groupVersionOf(row) === wanted)
+      .map((row) => [row.plural, row.verbs, row.subresources, row.custom?.revision]);
+    return digest([this.#base, wanted, served]);
   }
 }
 
@@ -134,7 +164,11 @@ function digest(value: unknown): string {
 }
 
 /** "api/v1" → "v1", "apis/<group>/<version>" → "<group>/<version>". */
-function openapiGroup(root: string, first: string | undefined, more: readonly string[]): string | undefined {
+function openapiGroup(
+  root: string,
+  first: string | undefined,
+  more: readonly (string | undefined)[],
+): string | undefined {
   if (root === 'api') return more.length === 0 ? first : undefined;
   return root === 'apis' ? [first, ...more].join('/') : undefined;
 }
