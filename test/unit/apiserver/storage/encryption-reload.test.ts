@@ -9,8 +9,8 @@ import { at, TestApiServer } from '../../../support/api-server.ts';
 
 const SECRETS = '/api/v1/namespaces/default/secrets';
 const key = (byte: number): string => Buffer.alloc(32, byte).toString('base64');
-/** More than the pause between two looks for values in an older form. */
-const MAINTENANCE_MS = 120_000;
+/** More than the pause in the writes that is waited for, and less than what is between two renewals of the server’s own Lease, which are writes. ms. */
+const MAINTENANCE_MS = 3_000;
 
 let directory: string;
 let file: string;
