@@ -1,6 +1,9 @@
 // A query of the node's logs (KEP-2258): which services or which file, of when, and how many lines; and the journalctl that
 // answers it. Pure.
 
+import type { EpochMs } from '../../lib/clock.ts';
+import { parseRfc3339, rfc3339 } from '../../lib/rfc3339.ts';
+
 /** What a caller may ask for at most. */
 const MAX_TAIL_LINES = 100_000;
 const MAX_SERVICE_LENGTH = 256;
@@ -8,15 +11,13 @@ const MAX_SERVICES = 4;
 /** What a service may not have in its name: it becomes an argument of a program. */
 const UNSAFE = /[^a-zA-Z\-_.:0-9@]/;
 
-const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
-
 export interface NodeLogQuery {
   readonly services: readonly string[];
   /** Paths below the log directory. */
   readonly files: readonly string[];
   readonly options: {
-    readonly sinceTime?: Date;
-    readonly untilTime?: Date;
+    readonly sinceTime?: EpochMs;
+    readonly untilTime?: EpochMs;
     readonly tailLines?: number;
     /** 0 is this boot, -1 the one before it. */
     readonly boot?: number;
@@ -43,11 +44,11 @@ export function parseNodeLogQuery(parameters: URLSearchParams): ParsedQuery {
   if (all.length > 0 && files.length + services.length === 0) {
     errors.push(invalid('query', goList(all), 'may not be empty'));
   }
-  const time = (name: string): Date | undefined => {
+  const time = (name: string): EpochMs | undefined => {
     const text = parameters.get(name) ?? '';
     if (text === '') return undefined;
-    const date = new Date(text);
-    if (RFC3339.test(text) && !Number.isNaN(date.getTime())) return date;
+    const at = parseRfc3339(text);
+    if (at !== undefined) return at;
     errors.push(invalid(name, quoted(text), 'invalid time format'));
     return undefined;
   };
@@ -104,7 +105,7 @@ export function nodeLogQueryErrors({ services, files, options }: NodeLogQuery): 
   }
   const { sinceTime, untilTime, boot, tailLines, pattern } = options;
   if (sinceTime !== undefined && untilTime !== undefined && sinceTime > untilTime) {
-    errors.push(invalid('untilTime', untilTime.toISOString(), 'must be after `sinceTime`'));
+    errors.push(invalid('untilTime', rfc3339(untilTime), 'must be after `sinceTime`'));
   }
   if (boot !== undefined && boot > 0) errors.push(invalid('boot', String(boot), 'must be less than 1'));
   if (tailLines !== undefined && (tailLines < 0 || tailLines > MAX_TAIL_LINES)) {
@@ -121,8 +122,8 @@ export function joinErrors(errors: readonly string[]): string {
 }
 
 /** "2006-1-2 15:4:5" in UTC, as journalctl reads it with --utc. */
-function journalTime(date: Date): string {
-  return date.toISOString().slice(0, 19).replace('T', ' ');
+function journalTime(at: EpochMs): string {
+  return rfc3339(at).slice(0, 19).replace('T', ' ');
 }
 
 export function journalctlArguments(services: readonly string[], options: NodeLogQuery['options']): string[] {

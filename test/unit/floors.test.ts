@@ -162,6 +162,7 @@ const OWN_TIMES: Readonly<Record<string, string>> = {
   'apiserver/cel/times.ts': 'the expression library takes and returns Dates',
   'apiserver/pki/keys.ts': 'the certificate library takes Dates',
   'controlplane/controllers/certificates/request.ts': 'the certificate library takes Dates',
+  'agent/server/log-files.ts': 'reads and prints the dates of HTTP',
   'cli/explain/clock-offset.ts': 'reads the Date header of HTTP',
   'cli/crictl/units.ts': 'prints Go’s times in the zone of the machine, and reads --since with parts left out',
 };
