@@ -1,4 +1,4 @@
-// What came of health checks, as /metrics/slis shows it: component-base's two families. Only checks of a whole health path are counted,
+// What came of health checks, as /metrics/slis shows it: component-base's two families, and when the process began. Only checks of a whole health path are counted,
 // as upstream, not those that are called by their own.
 
 import { labelText, MetricsText } from './metrics.ts';
@@ -23,6 +23,8 @@ export class HealthSlis {
     for (const [labels, value] of sorted(this.#last)) page.sample(value, labels);
     page.family('kubernetes_healthchecks_total', 'counter', '[STABLE] Calls of each health check, by how they ended.');
     for (const [labels, value] of sorted(this.#totals)) page.sample(value, labels);
+    page.family('process_start_time_seconds', 'gauge', '[ALPHA] When the process began, in seconds since 1970.');
+    page.sample(performance.timeOrigin / 1000);
     return page.toString();
   }
 }

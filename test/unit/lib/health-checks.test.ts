@@ -71,6 +71,7 @@ it('what came of the checks of whole paths is on /metrics/slis; those that are e
     'kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 2',
     'kubernetes_healthchecks_total{name="ping",status="success",type="readyz"} 2',
     'kubernetes_healthchecks_total{name="shutdown",status="success",type="readyz"} 2',
+    expect.stringMatching(/^process_start_time_seconds \d{10}/),
     '',
   ]);
   expect(slis.text()).toContain('# TYPE kubernetes_healthcheck gauge\n');
