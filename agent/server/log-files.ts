@@ -43,7 +43,7 @@ export async function openLog(directory: string, path: string): Promise<OpenedLo
     const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
     const handle = await open(join(root, posix.normalize(`/${path}`).replace(/\/$/, '')), flags);
     try {
-      // What was opened, whatever links were on the way and whoever changed them meanwhile.
+      // The path of what was opened: links on the way may have been changed meanwhile.
       const real = await readlink(`/proc/self/fd/${handle.fd}`);
       const status = await handle.stat();
       const isWithin = real === root || real.startsWith(root === '/' ? '/' : `${root}/`);
