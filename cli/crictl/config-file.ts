@@ -3,9 +3,10 @@
 
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { type Document, parseDocument } from 'yaml';
+import type { Document } from 'yaml';
 import { writeFileAtomic } from '../../lib/atomic.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
+import { yaml } from '../../lib/yaml.ts';
 import { parseGoBool } from './arguments.ts';
 
 export const DEFAULT_CONFIG_PATH = '/etc/crictl.yaml';
@@ -52,7 +53,7 @@ export function configValue(key: keyof CrictlConfig, text: string): string | num
 }
 
 function readDocument(text: string): Document {
-  const document = parseDocument(text);
+  const document = yaml().parseDocument(text);
   const [error] = document.errors;
   if (error !== undefined) throw new UserError(`load config file: ${error.message}`);
   return document;

@@ -1,7 +1,7 @@
 // The json, yaml and go-template forms of answers. Pure.
 
-import { stringify } from 'yaml';
 import { UserError } from '../../lib/errors.ts';
+import { yaml } from '../../lib/yaml.ts';
 import { type Json, messageToJson } from './protojson.ts';
 import { escapeHtml, runTemplate } from './template.ts';
 
@@ -23,7 +23,7 @@ function sorted(value: Json): Json {
  * for times or booleans are quoted.
  */
 export function toYaml(value: Json): string {
-  return `${stringify(sorted(value), { indentSeq: false, lineWidth: 0, version: '1.1' })}\n`;
+  return `${yaml().stringify(sorted(value), { indentSeq: false, lineWidth: 0, version: '1.1' })}\n`;
 }
 
 /** A whole CRI message: fields in the order of the .proto file. Undefined for formats other than json and yaml. */

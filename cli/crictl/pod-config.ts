@@ -3,8 +3,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { parse, YAMLParseError } from 'yaml';
 import { isErrno, UserError } from '../../lib/errors.ts';
+import { yaml } from '../../lib/yaml.ts';
 import type { ContainerConfig } from '../../proto/gen/runtime/v1/ContainerConfig.ts';
 import type { PodSandboxConfig } from '../../proto/gen/runtime/v1/PodSandboxConfig.ts';
 import type { Console } from './console.ts';
@@ -12,6 +12,7 @@ import { ConfigTypeError, type FromConfig, messageFromConfig } from './protojson
 
 /** Throws UserError for what is no such message. Pure. */
 function parseMessage(name: string, text: string): FromConfig {
+  const { parse, YAMLParseError } = yaml();
   try {
     // JSON is YAML; 64-bit numbers keep their digits as bigint.
     return messageFromConfig(name, parse(text, { intAsBigInt: true }));
