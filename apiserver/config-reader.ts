@@ -1,5 +1,5 @@
 // Reads the server's own configuration files (apiserver.config.k8s.io) strictly: YAML or JSON, each field with its type, none that
-// is not known. What the values may be is for whoever reads.
+// is not known. Which values are allowed is the caller's part.
 
 import { parseDocument } from 'yaml';
 import { getOwn } from '../lib/own-property.ts';

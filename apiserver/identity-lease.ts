@@ -1,5 +1,5 @@
 // The server's own Lease in kube-system, as upstream's APIServerIdentity has it: which API servers of the cluster live. Each one renews
-// its own, and removes those that nobody renews any more. Nothing here decides by them.
+// its own, and removes those that are no longer renewed. Nothing here decides by them.
 
 import { createHash } from 'node:crypto';
 import type { Lease } from 'kubernetes-types/coordination/v1';
@@ -60,7 +60,7 @@ export function identityOf(hostname: string): string {
   return `apiserver-${base32(hash.subarray(0, 16))}`;
 }
 
-/** A lease without a time or a duration is nobody's. Pure. */
+/** A lease without a time or a duration identifies no server. Pure. */
 export function isExpired(lease: KubeObject, now: EpochMs): boolean {
   const { renewTime, leaseDurationSeconds } = as<Lease>(lease, 'Lease').spec ?? {};
   const renewed = parseRfc3339(renewTime);
@@ -162,7 +162,7 @@ export class IdentityLease {
     for (const name of expired) await registry.store.commit(() => this.#remove(row, name));
   }
 
-  /** Looked at again: another server may have renewed or removed it. */
+  /** Read again before it is removed: another server may have renewed or removed it. */
   #remove(row: ResourceKind, name: string): void {
     const { registry, clock } = this.#parts;
     const stored = registry.find(row, NAMESPACE, name);

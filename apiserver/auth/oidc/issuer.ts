@@ -28,7 +28,7 @@ const digest = (token: string): string => createHash('sha256').update(token).dig
 
 interface Verified {
   readonly claims: JsonObject;
-  /** Undefined until it has been asked for, and where the claims are nobody's. */
+  /** Undefined until it has been asked for, and where the claims name no user. */
   caller: Caller | undefined;
 }
 

@@ -8,7 +8,7 @@ export type ClaimMapping = { readonly claim: string; readonly prefix: string } |
 /** An expression that must be true. */
 export interface Rule {
   readonly program: CelProgram;
-  /** What is said where it is not. */
+  /** The error where it is false. */
   readonly message: string;
 }
 

@@ -44,7 +44,7 @@ test('a container that fails liveness is started again under OnFailure, although
     failureThreshold: 1,
     timeoutSeconds: 30,
   };
-  // It ends at once when it is told to, and has the time for that.
+  // It ends at once on SIGTERM, and has the time for that.
   const spec = { restartPolicy: 'OnFailure', terminationGracePeriodSeconds: 60 } as const;
   await apply(lab, shellPod('sick', FOREVER, spec, { livenessProbe }));
   await ready(lab, 'sick');

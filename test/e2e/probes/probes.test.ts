@@ -165,7 +165,7 @@ function isStatusWrite(span: Span): boolean {
 describe('liveness', () => {
   test('that fails has the container restarted, killed right after the deciding result', async () => {
     const livenessProbe = { exec: { command: ['cat', '/ok'] }, periodSeconds: 5, failureThreshold: 2, ...patient };
-    // It ends at once when it is told to, and has the time for that.
+    // It ends at once on SIGTERM, and has the time for that.
     const spec = { terminationGracePeriodSeconds: 60 };
     await apply(lab, shellPod('sick', `touch /ok; ${FOREVER}`, spec, { livenessProbe }));
     const before = await ready(lab, 'sick');

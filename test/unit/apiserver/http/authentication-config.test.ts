@@ -1,4 +1,4 @@
-// --authentication-config on a server: two issuers whose claims are mapped by expressions, paths for which nobody needs a credential, and a
+// --authentication-config on a server: two issuers whose claims are mapped by expressions, paths that need no credential, and a
 // file that changes.
 
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -108,7 +108,7 @@ it('tokens of each issuer are their users’, and only where the rules hold', as
   expect(at(review, 'status', 'error')).toContain('root is nobody');
 });
 
-it('nobody needs a credential for the paths of the conditions, and everybody does elsewhere', async () => {
+it('a credential is not needed for the paths of the conditions, and is for all others', async () => {
   await write([], { anonymous: { enabled: true, conditions: [{ path: '/livez' }, { path: '/api/v1/namespaces' }] } });
   const server = await start();
   const code = async (path: string): Promise<number> => (await server.call({ path })).code;
