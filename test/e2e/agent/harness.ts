@@ -15,7 +15,6 @@ import { errorMessage, isErrno } from '../../../lib/errors.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
 import { readProcess } from '../../../lib/processes.ts';
 import type { Span } from '../../../lib/trace.ts';
-import { pauseMs } from '../../support/pause.ts';
 import type { TestLab } from '../support/lab.ts';
 
 /** For giving up only: two busy cores may take long over what a quiet machine does at once. */
@@ -25,8 +24,9 @@ const DELETED_MS = 120_000;
 /** What only a garbage collection finds, which the agent has once a minute, is gone after that. */
 const NOTHING_LEFT_MS = 200_000;
 
-/** The shortest pause between two looks. */
+/** The pause between two polls: polls that start programs (kubectl, find) must not take the CPU from what they wait for. */
 const LEAST_PAUSE_MS = 100;
+const MOST_PAUSE_MS = 1_000;
 
 /** Waits until `condition` returns a value; its last error is in the message of the failure. */
 export async function eventually<T>(
@@ -34,8 +34,7 @@ export async function eventually<T>(
   condition: () => T | undefined | Promise<T | undefined>,
   timeoutMs = PATIENCE_MS,
 ): Promise<T> {
-  const start = performance.now();
-  const deadline = start + timeoutMs;
+  const deadline = performance.now() + timeoutMs;
   let trouble = '';
   for (;;) {
     const began = performance.now();
@@ -47,8 +46,7 @@ export async function eventually<T>(
     }
     const now = performance.now();
     if (now > deadline) throw new Error(`timed out waiting for ${what}${trouble}`);
-    const pause = pauseMs({ leastMs: LEAST_PAUSE_MS, tookMs: now - began, waitedMs: now - start });
-    await systemClock.sleep(pause);
+    await systemClock.sleep(Math.min(Math.max(LEAST_PAUSE_MS, 2 * (now - began)), MOST_PAUSE_MS));
   }
 }
 

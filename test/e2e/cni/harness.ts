@@ -12,7 +12,6 @@ import { systemClock } from '../../../lib/clock.ts';
 import { isErrno } from '../../../lib/errors.ts';
 import { exec, execOk } from '../../../lib/exec.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
-import { pauseMs } from '../../support/pause.ts';
 
 export const PLUGIN_DIR = '/usr/lib/cni';
 
@@ -222,12 +221,9 @@ export async function eventually(
   condition: () => Promise<boolean> | boolean,
   ms = 120_000,
 ): Promise<void> {
-  const start = performance.now();
-  for (;;) {
-    const began = performance.now();
-    if (await condition()) return;
-    const now = performance.now();
-    if (now > start + ms) throw new Error(`not within ${ms} ms: ${what}`);
-    await systemClock.sleep(pauseMs({ leastMs: 20, tookMs: now - began, waitedMs: now - start }));
+  const deadline = performance.now() + ms;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`not within ${ms} ms: ${what}`);
+    await systemClock.sleep(20);
   }
 }

@@ -23,7 +23,6 @@ import { systemClock } from '../../../lib/clock.ts';
 import { isErrno } from '../../../lib/errors.ts';
 import { exec } from '../../../lib/exec.ts';
 import { type Span, Tracer } from '../../../lib/trace.ts';
-import { pauseMs } from '../../support/pause.ts';
 import { type RunningContainerd, startContainerd } from '../support/containerd.ts';
 import { BUSYBOX, importLabImages } from '../support/images.ts';
 
@@ -206,14 +205,12 @@ export async function removePod(lab: RuntimeLab, started: StartedPod, runtime = 
 
 /** Polls until `condition` returns something; a test's deadline, not a way to wait for logic. */
 export async function eventually<T>(what: string, condition: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  const start = performance.now();
+  const deadline = performance.now() + 120_000;
   for (;;) {
-    const began = performance.now();
     const value = await condition();
     if (value !== undefined) return value;
-    const now = performance.now();
-    if (now > start + 120_000) throw new Error(`timed out waiting for ${what}`);
-    await systemClock.sleep(pauseMs({ leastMs: 10, tookMs: now - began, waitedMs: now - start }));
+    if (performance.now() > deadline) throw new Error(`timed out waiting for ${what}`);
+    await systemClock.sleep(10);
   }
 }
 
