@@ -69,8 +69,8 @@ export interface Span {
 export type OpenCall = Omit<Span, 'durationMs' | 'outcome' | 'error' | 'detail' | 'links' | 'cause'>;
 
 export interface TraceContext {
-  readonly pod?: TracePod;
-  readonly cause?: string;
+  readonly pod?: TracePod | undefined;
+  readonly cause?: string | undefined;
 }
 
 /** Lets the body of a span add attributes that the call returns (an id, an address). */
@@ -84,7 +84,11 @@ export interface OpenSpan {
 type Sink = (span: Span) => void;
 
 /** `span`: the one that is open, inside `root`. Without one, `links` are the causes of the next. */
-type Scope = TraceContext & { readonly span?: number; readonly root?: number; readonly links?: readonly number[] };
+interface Scope extends TraceContext {
+  readonly span?: number | undefined;
+  readonly root?: number | undefined;
+  readonly links?: readonly number[] | undefined;
+}
 
 /** How spans are carried to other processes. */
 export interface Propagation {
@@ -168,16 +172,17 @@ class CallRecord implements OpenSpan {
 
   /** `error`: undefined where it has succeeded. */
   ended(at: EpochMs, error: unknown): Span {
+    // What is always there comes first: V8 defines each field that follows a spread by a call of its runtime.
     return {
       id: this.id,
-      ...placeIn(this.#scope),
       kind: this.#kind,
       name: this.#name,
       start: this.#start,
       durationMs: elapsedMs(this.#start, at),
       outcome: error === undefined ? 'ok' : 'error',
-      ...(error === undefined ? {} : { error: cutWithMark(errorMessage(error), MAX_OUTPUT_BYTES) }),
       attributes: this.#attributes,
+      ...placeIn(this.#scope),
+      ...(error === undefined ? {} : { error: cutWithMark(errorMessage(error), MAX_OUTPUT_BYTES) }),
       ...(this.#detail === undefined ? {} : { detail: this.#detail }),
     };
   }
@@ -249,7 +254,7 @@ export class Tracer {
 
   /** Runs `body` with `context` as a chain of its own: its spans are inside none, and `links` caused them. */
   causedBy<T>(links: readonly number[], context: TraceContext, body: () => T): T {
-    return this.#storage.run({ ...context, links }, body);
+    return this.#storage.run({ pod: context.pod, cause: context.cause, links }, body);
   }
 
   /** Records something that happened in one moment, as a span without a duration. Returns its id. */
@@ -258,8 +263,8 @@ export class Tracer {
     if (this.#sinks.size === 0) return id;
     const start = this.#time();
     const links = this.origin();
-    const caused = links.length === 0 ? {} : { links };
-    const span: Span = { id, ...caused, kind, name, ...context, start, durationMs: 0, outcome: 'ok', attributes };
+    const place = placeIn({ pod: context.pod, cause: context.cause, links });
+    const span: Span = { id, kind, name, start, durationMs: 0, outcome: 'ok', attributes, ...place };
     for (const sink of this.#sinks) sink(span);
     return id;
   }
@@ -276,9 +281,10 @@ export class Tracer {
     const call = new CallRecord(id, kind, name, context, this.#time(), attributes, this.#detailed);
     this.#open.add(call);
     try {
-      const inside = context?.span === undefined ? {} : { root: context.root ?? context.span };
-      if (inside.root !== undefined) this.#propagation?.begins(id, inside.root);
-      const result = await this.#storage.run({ ...context, ...inside, span: id }, () => body(call));
+      const root = context?.root ?? context?.span;
+      if (root !== undefined) this.#propagation?.begins(id, root);
+      const inside: Scope = { pod: context?.pod, cause: context?.cause, span: id, root };
+      const result = await this.#storage.run(inside, () => body(call));
       this.#finish(call, undefined);
       return result;
     } catch (error) {

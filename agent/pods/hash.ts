@@ -20,11 +20,18 @@ function goJson(fields: Readonly<Record<string, string>>): string {
   return JSON.stringify(Object.fromEntries(sorted)).replace(/[<>&\u2028\u2029]/g, toEscape);
 }
 
+/** By definition: it is asked for in every sync of its pod. */
+const KNOWN = new WeakMap<object, string>();
+
 /**
  * The kubelet's HashContainer, bit for bit, so that containers of a kubelet keep running when nodelet takes its node
  * over: FNV-32a over Go's dump of the JSON bytes. Hexadecimal, as in the annotation.
  */
 export function hashContainer(container: Container | EphemeralContainer): string {
+  const known = KNOWN.get(container);
+  if (known !== undefined) return known;
   const json = goJson({ name: container.name, image: container.image ?? '' });
-  return fnv32a(`([]uint8)[${[...Buffer.from(json)].join(' ')}]`).toString(16);
+  const hash = fnv32a(`([]uint8)[${[...Buffer.from(json)].join(' ')}]`).toString(16);
+  KNOWN.set(container, hash);
+  return hash;
 }

@@ -265,9 +265,9 @@ export class Line {
     if (fate !== 'done') weather.bad(fate === 'late' || fate === 'never' ? (deadlineMs ?? 0) + LATE_MS : 0);
     journal.note(`${name} ${call} ${subject}${fate === 'done' ? '' : `: ${fate}`}`);
     const delayMs = injected?.kind === 'delayed' ? injected.ms : undefined;
-    const usual = delayMs === undefined ? {} : { exactMs: delayMs };
+    const exact = delayMs === undefined ? {} : { exactMs: delayMs };
     const flight = new Flight<T>(
-      { ...options, ...usual, name: call, deadlineMs, fate, effect },
+      { name: call, deadlineMs, fate, effect, ...options, ...exact },
       this.#options,
       (over) => this.#flights.delete(over),
     );
