@@ -18,7 +18,16 @@ import { HealthMonitor } from './health.ts';
 import { LeaseKeeper } from './lease.ts';
 import type { NodeAgentOptions } from './options.ts';
 import { adoptionPatch, newNode } from './register.ts';
-import { type FullNodeStatus, nextStatus, statusChanged, statusDelayMs, statusPatch } from './status.ts';
+import {
+  type ComparedStatus,
+  type FullNodeStatus,
+  nextStatus,
+  type StatusFacts,
+  statusChanged,
+  statusDelayMs,
+  statusPatch,
+  wasCompared,
+} from './status.ts';
 
 /**
  * How often runtime and network are checked. The kubelet checks every 5 s, and writes what changed with a status, every 10 s. What
@@ -53,6 +62,8 @@ export class NodeAgent {
   #images: { readonly list: readonly RuntimeImage[]; readonly at: MonotonicMs } | undefined;
   /** The call for images that is under way. */
   #imagesCall: Promise<void> | undefined;
+  /** The last status that needed no writing. */
+  #compared: ComparedStatus | undefined;
   /** Monotonic ms of the last status written. */
   #reportedAt: MonotonicMs | undefined;
   /** What each part last failed with, so that it is logged once and not at every try. */
@@ -211,7 +222,7 @@ export class NodeAgent {
   async #register(signal: AbortSignal): Promise<void> {
     const { clock, log, nodeName } = this.#options;
     const register = async (): Promise<void> => {
-      const status = await this.#makeStatus(undefined);
+      const status = this.#statusAfter(undefined, await this.#facts());
       this.#saw(await this.#createOrAdopt(status, signal));
       this.#trouble.clear();
       log('info', `Successfully registered node ${nodeName}`);
@@ -257,20 +268,30 @@ export class NodeAgent {
     this.#mayBeStale = false;
     this.#saw(node);
     this.#tellSchedulable(node.spec?.unschedulable === true);
-    const next = await this.#makeStatus(node);
+    const facts = await this.#facts();
     if (this.#health.ready) this.#reportedReady = true;
     const age = this.#reportedAt === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - this.#reportedAt;
-    if (age < config.nodeStatusReportFrequency && !statusChanged(node.status, next)) return;
+    const isDue = age >= config.nodeStatusReportFrequency;
+    if (!isDue && wasCompared(this.#compared, node.status, facts)) return;
+    const next = this.#statusAfter(node, facts);
+    if (!isDue && !statusChanged(node.status, next)) {
+      this.#compared = { status: node.status, facts };
+      return;
+    }
     const path = resourcePath('v1', 'nodes', { name: this.#options.nodeName, subresource: 'status' });
     this.#saw(await client.patch<Node>(path, statusPatch(node.status, next), 'strategic', request));
     this.#reportedAt = clock.monotonic();
     this.#tellTransitions(node, next);
   }
 
-  async #makeStatus(known: Node | undefined): Promise<FullNodeStatus> {
-    const { clock, config, facts, kubeletPort, kubeletVersion, nodeIPs, nodeName, pressure, volumesInUse } =
-      this.#options;
-    return nextStatus(known?.status, {
+  #statusAfter(known: Node | undefined, facts: StatusFacts): FullNodeStatus {
+    return nextStatus(known?.status, { ...facts, now: rfc3339(this.#options.clock.now()) });
+  }
+
+  async #facts(): Promise<StatusFacts> {
+    const { config, facts, kubeletPort, kubeletVersion, nodeIPs, nodeName, pressure, volumesInUse } = this.#options;
+    const images = await this.#currentImages();
+    return {
       nodeName,
       nodeIPs,
       kubeletPort,
@@ -281,10 +302,9 @@ export class NodeAgent {
       pressure: pressure?.() ?? NO_PRESSURE,
       runtimeVersion: this.#health.runtimeVersion,
       runtimeStatus: this.#health.runtimeStatus,
-      images: await this.#currentImages(),
+      images,
       volumesInUse: volumesInUse?.() ?? [],
-      now: rfc3339(clock.now()),
-    });
+    };
   }
 
   /** The runtime's images, listed at most every 30 s; the last list while it does not respond. */

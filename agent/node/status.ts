@@ -4,6 +4,7 @@
 import type { ContainerImage, NodeStatus } from 'kubernetes-types/core/v1';
 import type { MonotonicMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
+import { sameJson } from '../../lib/same-json.ts';
 import type { RuntimeImage, RuntimeStatus, RuntimeVersion } from '../ports/runtime.ts';
 import { nodeAddresses } from './addresses.ts';
 import { allocatableOf, capacityOf } from './capacity.ts';
@@ -20,7 +21,8 @@ export type FullNodeStatus = NodeStatus & {
   features?: { supplementalGroupsPolicy: boolean };
 };
 
-export interface StatusInput {
+/** What a status is made of, but for the last one and the time. */
+export interface StatusFacts {
   readonly nodeName: string;
   readonly nodeIPs: readonly string[];
   readonly kubeletPort: number;
@@ -35,8 +37,22 @@ export interface StatusInput {
   readonly images: readonly RuntimeImage[];
   /** Attachable volumes that the node uses. */
   readonly volumesInUse?: readonly string[];
+}
+
+export interface StatusInput extends StatusFacts {
   /** RFC 3339, whole seconds. */
   readonly now: string;
+}
+
+/** A status that was compared with what it would be now, and was the same. */
+export interface ComparedStatus {
+  readonly status: NodeStatus | undefined;
+  readonly facts: StatusFacts;
+}
+
+/** Whether the comparison would come out as before: the same status (the object itself), and the same facts. */
+export function wasCompared(before: ComparedStatus | undefined, status: NodeStatus | undefined, facts: StatusFacts) {
+  return before !== undefined && before.status === status && sameJson(before.facts, facts);
 }
 
 /** The status after `known`, with nothing in it that is not this node's to say. */

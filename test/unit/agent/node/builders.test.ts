@@ -15,10 +15,12 @@ import {
   covers,
   imageList,
   nextStatus,
+  type StatusFacts,
   type StatusPace,
   statusChanged,
   statusDelayMs,
   statusPatch,
+  wasCompared,
 } from '../../../../agent/node/status.ts';
 import type { RuntimeImage } from '../../../../agent/ports/runtime.ts';
 import { epochMs, monotonicMs } from '../../../../lib/clock.ts';
@@ -235,6 +237,36 @@ describe('status', () => {
     expect([list.length, list[0]?.sizeBytes, list[49]?.sizeBytes, list[0]?.names?.length]).toEqual([50, 59, 10, 5]);
     expect(imageList(images, -1).length).toBe(60);
     expect(imageList([image('a', 1)], 50)).toEqual([{ names: ['a@sha256:1', 'a:0'], sizeBytes: 1 }]);
+  });
+
+  const compared = (overrides: Partial<StatusFacts> = {}): { readonly facts: StatusFacts } => {
+    const { now: _now, ...facts } = statusInput(overrides);
+    return { facts };
+  };
+
+  it.each<[string, Partial<StatusFacts>, boolean]>([
+    ['nothing differs', {}, true],
+    [
+      'the same is said by other objects',
+      { pressure: { ...NO_PRESSURE }, health: { runtime: { ...GOOD }, networks: [GOOD] } },
+      true,
+    ],
+    ['memory is short', { pressure: { ...NO_PRESSURE, memory: true } }, false],
+    ['the runtime is down', { health: { runtimeDown: 'no answer', networks: [GOOD] } }, false],
+    ['there is another image', { images: [image('a', 1)] }, false],
+    ['a volume is used', { volumesInUse: ['kubernetes.io/csi/d^v'] }, false],
+    [
+      'the runtime has another version',
+      { runtimeVersion: { name: 'containerd', version: '9', apiVersion: 'v1' } },
+      false,
+    ],
+  ])('is not compared again where its facts are what they were: %s', (_what, overrides, expected) => {
+    const status = nextStatus(undefined, statusInput());
+    const before = { status, ...compared() };
+    expect(wasCompared(before, status, compared(overrides).facts)).toBe(expected);
+    // Another object is another version of the Node, which somebody has written.
+    expect(wasCompared(before, { ...status }, compared(overrides).facts)).toBe(false);
+    expect(wasCompared(undefined, status, compared(overrides).facts)).toBe(false);
   });
 
   it('has not changed when only heartbeats differ', () => {
