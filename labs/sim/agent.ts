@@ -45,6 +45,7 @@ import { SimCriClient } from './cri/client.ts';
 import type { SimCri } from './cri/runtime.ts';
 import type { SimCsi } from './csi-driver.ts';
 import type { Dice } from './dice.ts';
+import type { SimDiskSpace } from './disk-space.ts';
 import type { SimDisk } from './files.ts';
 import type { SimKernel } from './kernel.ts';
 import { Life } from './life.ts';
@@ -78,6 +79,8 @@ export interface SimMachine {
   readonly storage: SimStorage;
   readonly volumes: SimVolumes;
   readonly memory: SimMemory;
+  /** Undefined where the disks are not counted. */
+  readonly space?: SimDiskSpace;
 }
 
 /** What is particular to a world. */
@@ -264,7 +267,7 @@ function runPressure(agent: AgentProcess, { runtime, pods, pressure }: PressureS
   const images = options.images === undefined ? undefined : createImageGc(options.images, common);
   const eviction = createEviction(
     {
-      ...{ ...common, images, memory: machine.memory, settings, pressure },
+      ...{ ...common, images, memory: machine.memory, space: machine.space, settings, pressure },
       pods: {
         activePods: () => pods.activePods(),
         endPod: (uid, end) => {

@@ -37,6 +37,9 @@ export class SimDisk {
   readonly root: string;
   readonly #original = { ...promises };
   readonly #readFileSync = fs.readFileSync;
+  /** Directories that are what they are until somebody says that they have changed: the agent looks at them all day. */
+  readonly #known = new Map<string, ReturnType<typeof fs.statSync>>();
+  #manifests: string[] | undefined;
 
   constructor() {
     const memory = fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
@@ -91,8 +94,6 @@ export class SimDisk {
     space?: SimDiskSpace,
   ): void {
     const at = (path: string): string => (path.startsWith(MANIFESTS) ? join(this.root, path) : path);
-    /** Directories that are there for as long as the disk: eviction looks at them all day, for their device. */
-    const lasting = new Map<string, ReturnType<typeof fs.statSync>>();
     const replaced = {
       lstat: async (path: string) => {
         const found = fs.lstatSync(path);
@@ -112,16 +113,20 @@ export class SimDisk {
         ...(space?.statfs(path) ?? SPACE),
       }),
       stat: async (path: string) => {
-        const known = lasting.get(path);
+        const known = this.#known.get(path);
         if (known !== undefined) return known;
         const found = fs.statSync(at(path));
         const device = space?.deviceOf(path);
         if (device !== undefined) found.dev = device;
-        if (path === this.root || path === space?.imageRoot) lasting.set(path, found);
+        if (path === MANIFESTS || path === this.root || path === space?.imageRoot) this.#known.set(path, found);
         return found;
       },
-      readdir: async (path: string, options?: { withFileTypes: true }) =>
-        options === undefined ? fs.readdirSync(at(path)) : fs.readdirSync(path, options),
+      readdir: async (path: string, options?: { withFileTypes: true }) => {
+        if (options !== undefined) return fs.readdirSync(path, options);
+        if (path !== MANIFESTS) return fs.readdirSync(at(path));
+        this.#manifests ??= fs.readdirSync(at(path));
+        return [...this.#manifests];
+      },
       mkdir: async (path: string, options?: Parameters<typeof fs.mkdirSync>[1]) => fs.mkdirSync(path, options),
       readFile: async (path: string, encoding?: BufferEncoding) =>
         encoding === undefined ? fs.readFileSync(at(path)) : fs.readFileSync(at(path), encoding),
@@ -141,6 +146,12 @@ export class SimDisk {
     };
     Object.assign(fs, { readFileSync: readSync });
     syncBuiltinESMExports();
+  }
+
+  /** A manifest was written or removed. */
+  manifestsChanged(): void {
+    this.#known.delete(MANIFESTS);
+    this.#manifests = undefined;
   }
 
   /** Logs, links to logs, and whatever else of any pod is left there. */

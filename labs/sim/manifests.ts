@@ -8,12 +8,13 @@ import { createFilePodSource } from '../../agent/sources/file-source.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Dice } from './dice.ts';
-import { MANIFESTS } from './files.ts';
+import { MANIFESTS, type SimDisk } from './files.ts';
 
 const CHECK_MS = 20_000;
 
 export class SimManifests {
   readonly #directory: string;
+  readonly #disk: SimDisk;
   readonly #dice: Dice;
   readonly #listeners = new Set<() => void>();
   /** Names of the files. */
@@ -21,8 +22,9 @@ export class SimManifests {
   /** How many changes of a hundred inotify does not tell. */
   trouble = 0;
 
-  constructor(root: string, dice: Dice) {
-    this.#directory = join(root, MANIFESTS);
+  constructor(disk: SimDisk, dice: Dice) {
+    this.#directory = join(disk.root, MANIFESTS);
+    this.#disk = disk;
     this.#dice = dice;
     mkdirSync(this.#directory);
   }
@@ -43,6 +45,7 @@ export class SimManifests {
   }
 
   #changed(): void {
+    this.#disk.manifestsChanged();
     if (this.#dice.below(100) < this.trouble) return;
     for (const listener of this.#listeners) listener();
   }

@@ -25,6 +25,7 @@ export class SimMemory {
   readonly #files = new Map<string, string>();
   readonly #taken = new Map<Instance, number>();
   #otherBytes = 0;
+  #writes = 0;
   readonly #faults: Faults;
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** Undefined where there was always enough. */
@@ -112,6 +113,7 @@ export class SimMemory {
 
   #write(cgroup: string, bytes: number): void {
     if (bytes > THRESHOLD_BYTES && this.#faults.has('the memory of processes is not counted')) return;
+    this.#writes++;
     const directory = join(this.mountPoint, cgroup);
     const write = (name: string, text: string | undefined): void => {
       const path = join(directory, name);
@@ -121,6 +123,11 @@ export class SimMemory {
     const isThere = bytes > 0 || cgroup === '/';
     write('memory.stat', isThere ? `anon ${bytes}\nfile 0\ninactive_file 0\n` : undefined);
     write('memory.current', isThere && cgroup !== '/' ? `${bytes}\n` : undefined);
+  }
+
+  /** How often a file of cgroups has been written. */
+  get writes(): number {
+    return this.#writes;
   }
 
   /** The content of a file of cgroups; undefined where there is none. */

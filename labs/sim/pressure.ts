@@ -16,10 +16,13 @@ import type { CriRuntime } from '../../agent/runtime/types.ts';
 import { podDir } from '../../agent/volumes/volume-type.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
+import type { SimDiskSpace } from './disk-space.ts';
 import { CAPACITY_BYTES, type SimMemory, THRESHOLD_BYTES } from './memory.ts';
 
 export interface PressureParts {
   readonly memory: SimMemory;
+  /** Undefined where the disks are not counted, and stay as they are. */
+  readonly space?: SimDiskSpace | undefined;
   readonly settings: NodeSettings;
   readonly nodeName: string;
   readonly clock: Clock;
@@ -78,7 +81,7 @@ export function createImageGc(
 }
 
 export function createEviction(parts: PressureParts, config: Partial<EvictionConfig> = {}): EvictionManager {
-  const { memory, settings, clock, log, recorder, runtime, pods, pressure, nodeName, images } = parts;
+  const { memory, space, settings, clock, log, recorder, runtime, pods, pressure, nodeName, images } = parts;
   const { rootDir, podLogsDir, cgroups: layout } = settings;
   const cgroups = { version: 2, mountPoint: memory.mountPoint } as const;
   const signals = new SignalReader({
@@ -90,6 +93,7 @@ export function createEviction(parts: PressureParts, config: Partial<EvictionCon
     imageFsPaths: () => runtime.imageFsPaths(),
     onTrouble: (message) => log('info', message),
     procDir: `${rootDir}/proc`,
+    state: () => `${memory.writes} ${space?.available('node')} ${space?.available('images')}`,
   });
   const usage = new PodUsageReader({
     cgroups,

@@ -217,7 +217,7 @@ export function createMachine(
     cluster,
     api: cluster,
     processes,
-    manifests: new SimManifests(disk.root, dice.fork()),
+    manifests: new SimManifests(disk, dice.fork()),
     cgroups,
     disk,
     checkpoints: new SimCheckpoints(dice.fork(), journal),

@@ -121,7 +121,7 @@ export class World {
       faults,
       weather: this.apiWeather,
     });
-    this.manifests = new SimManifests(this.disk.root, fork());
+    this.manifests = new SimManifests(this.disk, fork());
     const lines = {
       cni,
       cgroups: line('cgroups', plain, true),

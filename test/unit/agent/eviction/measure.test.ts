@@ -142,4 +142,25 @@ describe('signals', () => {
     expect((user + system) / rounds).toBeLessThan(10_000);
     expect(requested).toBe(2);
   });
+
+  test('are not read again while whoever knows says that nothing has changed', async () => {
+    let state = 'first';
+    const reader = new SignalReader({
+      clock: systemClock,
+      rootDir: root,
+      memoryCapacityBytes: 10_000,
+      cgroups: { version: 2, mountPoint: join(root, 'cg') },
+      kubepods: '/kubepods',
+      imageFsPaths: async () => ({ image: root, container: undefined }),
+      onTrouble: () => undefined,
+      state: () => state,
+    });
+    const available = async () => (await reader.read()).observations['memory.available']?.available;
+    await put('cg/memory.stat', 'anon 500\nfile 0\n');
+    expect(await available()).toBe(9500);
+    await put('cg/memory.stat', 'anon 700\nfile 0\n');
+    expect(await available()).toBe(9500);
+    state = 'second';
+    expect(await available()).toBe(9300);
+  });
 });
