@@ -152,6 +152,25 @@ test('the same seed gives the same measures, another one others', async () => {
   expect(other.runs[0]?.measures).not.toEqual(first.runs[0]?.measures);
 });
 
+test('two hours of CrashLoopBackOff cost no more calls than their share of the day that the documentation names', async () => {
+  const source = await loadExperiment(join(LIBRARY, 'crash-loop-day.yaml'));
+  const { recordings } = await runExperiment({
+    source,
+    kind: 'sim',
+    agent: 'nodelet',
+    createWorld: (seed) => createSimWorld({ seed }),
+    repeat: 1,
+    seed: 1,
+    matrix: parseMatrix(['hours=2'], source.experiment),
+    signal: new AbortController().signal,
+    note: () => undefined,
+  });
+  const spans = recordings.get('spans.jsonl')?.split('\n').length ?? 0;
+  // 37,000 a day, and what the beginning adds.
+  expect(spans).toBeGreaterThan(2000);
+  expect(spans).toBeLessThan((37_000 / 24) * 2 * 1.15);
+});
+
 test('the documentation names every function, and experiments that are there', async () => {
   const text = await readFile(join(import.meta.dirname, '../../../../docs/experiments.md'), 'utf8');
   for (const { usage } of FUNCTIONS.values()) expect(text).toContain(`\`${usage}\``);
