@@ -28,8 +28,8 @@ export interface SignalReaderOptions {
   /** /proc by default. */
   readonly procDir?: string;
   /**
-   * Something that is equal for as long as everything else that is read here is what it was, where somebody knows: no machine does, a
-   * simulated one. Then it is not read again.
+   * A value that stays equal as long as all that is read here does, and that spares the reading. A simulated machine can give it, a
+   * real one cannot.
    */
   readonly state?: () => string;
 }

@@ -37,7 +37,7 @@ export class SimDisk {
   readonly root: string;
   readonly #original = { ...promises };
   readonly #readFileSync = fs.readFileSync;
-  /** Directories that are what they are until somebody says that they have changed: the agent looks at them all day. */
+  /** Directories whose content stays until a change of it is reported: the agent lists them all day. */
   readonly #known = new Map<string, ReturnType<typeof fs.statSync>>();
   #manifests: string[] | undefined;
 

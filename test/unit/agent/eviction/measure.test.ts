@@ -143,7 +143,7 @@ describe('signals', () => {
     expect(requested).toBe(2);
   });
 
-  test('are not read again while whoever knows says that nothing has changed', async () => {
+  test('are not read again while the state that is passed in is the same', async () => {
     let state = 'first';
     const reader = new SignalReader({
       clock: systemClock,

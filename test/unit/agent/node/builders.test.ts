@@ -264,7 +264,7 @@ describe('status', () => {
     const status = nextStatus(undefined, statusInput());
     const before = { status, ...compared() };
     expect(wasCompared(before, status, compared(overrides).facts)).toBe(expected);
-    // Another object is another version of the Node, which somebody has written.
+    // Another object is another version of the Node: it was written meanwhile.
     expect(wasCompared(before, { ...status }, compared(overrides).facts)).toBe(false);
     expect(wasCompared(undefined, status, compared(overrides).facts)).toBe(false);
   });
