@@ -66,7 +66,8 @@ const heard = (message: string): number =>
 async function markNotifications(mark: string): Promise<void> {
   const message = `STATUS=${mark}`;
   const env = { ...process.env, NOTIFY_SOCKET: join(directory, 'notify') };
-  await execOk('systemd-notify', [message], { env });
+  // The socket keeps the descriptor by whose end systemd-notify would see that its message was read.
+  await execOk('systemd-notify', ['--no-block', message], { env });
   await eventually(`the message ${mark}`, () =>
     notify.notifications.some((each) => each.message === message) ? true : undefined,
   );
