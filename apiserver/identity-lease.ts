@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Lease } from 'kubernetes-types/coordination/v1';
+import { base32 } from '../lib/base32.ts';
 import { type Clock, type EpochMs, plusMs, type Timer } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import { parseRfc3339, rfc3339Micro } from '../lib/rfc3339.ts';
@@ -31,22 +32,6 @@ const OPTIONS: WriteOptions = {
   warn: () => undefined,
 };
 
-const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
-
-/** RFC 4648 in lower case, without padding. */
-function base32(bytes: Uint8Array): string {
-  let bits = 0;
-  let width = 0;
-  let text = '';
-  for (const byte of bytes) {
-    bits = (bits << 8) | byte;
-    width += 8;
-    for (; width >= 5; width -= 5) text += ALPHABET[(bits >> (width - 5)) & 31];
-    bits &= (1 << width) - 1;
-  }
-  return width === 0 ? text : text + ALPHABET[(bits << (5 - width)) & 31];
-}
-
 function withLength(text: string): Buffer {
   const bytes = Buffer.from(text);
   const length = Buffer.alloc(2);
@@ -57,7 +42,7 @@ function withLength(text: string): Buffer {
 /** The name of a server's Lease: the same at each start on a machine. Pure. */
 export function identityOf(hostname: string): string {
   const hash = createHash('sha256').update(withLength(hostname)).update(withLength(COMPONENT)).digest();
-  return `apiserver-${base32(hash.subarray(0, 16))}`;
+  return `apiserver-${base32(hash.subarray(0, 16)).toLowerCase()}`;
 }
 
 /** A lease without a time or a duration identifies no server. Pure. */

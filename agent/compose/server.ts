@@ -1,5 +1,6 @@
 // The kubelet's HTTPS API. Part of the composition: it decides nothing.
 
+import { tracedExec } from '../../lib/traced-exec.ts';
 import { createLogReader } from '../runtime/logs/read-logs.ts';
 import { createKubeletServer } from '../server/kubelet-server.ts';
 import type { KubeletServer } from '../server/options.ts';
@@ -21,7 +22,10 @@ export function createServer(
     pods,
     runtime,
     logs: createLogReader(clock),
-    nodeLogs: { directory: nodeLogsDir(options.config.podLogsDir), exec: base.exec },
+    nodeLogs: {
+      directory: nodeLogsDir(options.config.podLogsDir),
+      exec: tracedExec(tracer, 'systemd', base.exec),
+    },
     usage: createUsagePages(base, parts),
     own: createOwnPages(base, parts),
     ...(cluster.client === undefined ? {} : { reviews: cluster.client }),

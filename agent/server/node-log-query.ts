@@ -116,11 +116,6 @@ export function nodeLogQueryErrors({ services, files, options }: NodeLogQuery): 
   return errors;
 }
 
-/** Several errors as one text, as Kubernetes joins them. */
-export function joinErrors(errors: readonly string[]): string {
-  return errors.length === 1 ? (errors[0] ?? '') : `[${errors.join(', ')}]`;
-}
-
 /** "2006-1-2 15:4:5" in UTC, as journalctl reads it with --utc. */
 function journalTime(at: EpochMs): string {
   return rfc3339(at).slice(0, 19).replace('T', ' ');

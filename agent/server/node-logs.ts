@@ -5,13 +5,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip } from 'node:zlib';
+import { aggregate } from '../../lib/aggregate.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { DEFAULT_OUTPUT_BYTES, type Exec } from '../../lib/exec.ts';
 import { HttpError } from './http-answer.ts';
 import { openLog, readerOf, serveLogFile } from './log-files.ts';
 import {
-  joinErrors,
   journalctlArguments,
   logFilesOf,
   type NodeLogQuery,
@@ -56,11 +56,11 @@ export async function serveNodeLogs(
 
 function readQuery(path: string, parameters: URLSearchParams): NodeLogQuery | undefined {
   const { query, errors } = parseNodeLogQuery(parameters);
-  if (errors !== undefined) throw new HttpError(400, `${joinErrors(errors)}\n`);
+  if (errors !== undefined) throw new HttpError(400, `${aggregate(errors)}\n`);
   if (query === undefined) return undefined;
   if (path !== '' && path !== '/') throw new HttpError(406, 'path not allowed in query mode\n');
   const wrong = nodeLogQueryErrors(query);
-  if (wrong.length > 0) throw new HttpError(406, `${joinErrors(wrong)}\n`);
+  if (wrong.length > 0) throw new HttpError(406, `${aggregate(wrong)}\n`);
   return query;
 }
 

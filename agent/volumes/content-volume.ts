@@ -5,21 +5,14 @@
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { ConfigMap, Pod, Secret } from '../../client/types.ts';
+import { aggregate } from '../../lib/aggregate.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { BIG_BYTES } from '../model/big-objects.ts';
 import { objectVersion } from '../model/object-version.ts';
 import { type Payload, type PayloadFile, Staging, type WriteOptions, writePayload } from './atomic-writer.ts';
 import { makeDirectory, makeTmpfs, tmpfsSize } from './directories.ts';
 import { applyFsGroup } from './ownership.ts';
-import {
-  aggregate,
-  type ContentSource,
-  commonUser,
-  downwardFiles,
-  type Files,
-  objectFiles,
-  ownedFile,
-} from './projection.ts';
+import { type ContentSource, commonUser, downwardFiles, type Files, objectFiles, ownedFile } from './projection.ts';
 import { type PlanInput, type VolumeHost, type VolumePlan, volumeDir } from './volume-type.ts';
 
 export interface ContentPlan extends VolumePlan {

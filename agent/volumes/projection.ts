@@ -115,9 +115,3 @@ export function commonUser(pod: Pod): number | undefined {
   const [first] = users;
   return users.every((user) => user === first) ? first : undefined;
 }
-
-/** Several failures as the API machinery prints an aggregate: one stays itself, more become "[a, b]". */
-export function aggregate(messages: readonly string[]): string {
-  const unique = [...new Set(messages)];
-  return unique.length === 1 ? (unique[0] ?? '') : `[${unique.join(', ')}]`;
-}

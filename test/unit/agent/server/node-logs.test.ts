@@ -5,12 +5,8 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { parseRange } from '../../../../agent/server/log-files.ts';
-import {
-  joinErrors,
-  journalctlArguments,
-  nodeLogQueryErrors,
-  parseNodeLogQuery,
-} from '../../../../agent/server/node-log-query.ts';
+import { journalctlArguments, nodeLogQueryErrors, parseNodeLogQuery } from '../../../../agent/server/node-log-query.ts';
+import { aggregate } from '../../../../lib/aggregate.ts';
 import { epochMs } from '../../../../lib/clock.ts';
 import type { Exec } from '../../../../lib/exec.ts';
 import { OPEN, ServerStand } from './stand.ts';
@@ -56,8 +52,8 @@ describe('a query of the node’s logs', () => {
   });
 
   test('several errors are one list', () => {
-    expect(joinErrors(['a', 'b'])).toBe('[a, b]');
-    expect(joinErrors(['a'])).toBe('a');
+    expect(aggregate(['a', 'b'])).toBe('[a, b]');
+    expect(aggregate(['a'])).toBe('a');
   });
 
   test('becomes the arguments of journalctl', () => {

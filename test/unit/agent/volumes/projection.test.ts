@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { fieldText, formatMap, goQuote, resourceText } from '../../../../agent/volumes/downward-values.ts';
-import { aggregate, commonUser, downwardFiles, objectFiles, ownedFile } from '../../../../agent/volumes/projection.ts';
+import { commonUser, downwardFiles, objectFiles, ownedFile } from '../../../../agent/volumes/projection.ts';
+import { aggregate } from '../../../../lib/aggregate.ts';
 import { configMap, pod, secret } from './support.ts';
 
 const shown = (files: ReturnType<typeof objectFiles>) =>
