@@ -5,8 +5,9 @@
 //   run-tests.ts unit     types, style, unit tests: needs neither root nor containerd
 //   run-tests.ts e2e      end-to-end tests, those with containerd and those without side by side
 //
-// Words after that go to vitest (a path, -t <name>). Before the last line the ten slowest test files are listed; how long
-// each file took is kept in .cache/test-durations.json, and the next run begins with the longest.
+// Words after that go to vitest (a path, -t <name>). Before the last line the ten slowest test files are listed, and
+// the tests that failed; how long each file took is kept in .cache/test-durations.json, and the next run begins with the
+// longest.
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -20,7 +21,7 @@ import { execOk } from '../lib/exec.ts';
 import { compareWithMachine, SHARED_DIRECTORIES, snapshotMachine } from '../lib/machine.ts';
 import { readMounts } from '../lib/mounts.ts';
 import { removeTree } from '../lib/remove-tree.ts';
-import { addTallies, EMPTY, type Tally, tallyLine, tallyOf } from './tally.ts';
+import { addTallies, EMPTY, failureLines, type Tally, tallyLine, tallyOf } from './tally.ts';
 import {
   DURATIONS_FILE,
   DURATIONS_VARIABLE,
@@ -78,6 +79,8 @@ async function check(what: string, body: () => Promise<boolean>): Promise<Tally>
   return ok ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 };
 }
 
+/** The tests of this run that failed, a line each. */
+const failures: string[] = [];
 /** How long the files of this run took. */
 const measured = new Map<string, number>();
 
@@ -94,7 +97,9 @@ async function vitest(what: string, projects: readonly string[], words: readonly
     const args = [...chosen, ...reporters, `--outputFile.json=${report}`, ...words];
     const ok = await stream(process.execPath, [VITEST, 'run', ...args]);
     await keepDurations(await readDurations(durations));
-    return tallyOf(await readReport(report), ok);
+    const result = await readReport(report);
+    failures.push(...failureLines(result, ROOT));
+    return tallyOf(result, ok);
   } finally {
     delete process.env[DURATIONS_VARIABLE];
     await removeTree(directory);
@@ -112,6 +117,13 @@ function showSlowest(): void {
   if (measured.size === 0) return;
   say('== the ten slowest files');
   for (const line of slowestLines(measured, 10)) say(line);
+}
+
+/** Where they failed is far up in a long output. */
+function showFailures(): void {
+  if (failures.length === 0) return;
+  say('== the tests that failed');
+  for (const line of failures) say(`   ${line}`);
 }
 
 async function readReport(path: string): Promise<unknown> {
@@ -216,6 +228,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   if (suite !== 'unit' && !stop.signal.aborted) total = addTallies(total, await endToEnd(words));
   showSlowest();
+  showFailures();
   say(tallyLine(total));
   return total.failed === 0 && total.passed > 0 ? 0 : 1;
 }

@@ -17,6 +17,7 @@ import { listProcesses, type ProcessEntry } from '../../lib/processes.ts';
 import { removeTree } from '../../lib/remove-tree.ts';
 import { retry, steadyPauses } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
+import { removeDeadSockets } from '../../lib/unix-socket.ts';
 import { watchDirectory } from '../../lib/watch-directory.ts';
 import { loadProto } from '../../proto/load.ts';
 import { GrpcError, type UnaryCaller, unaryCaller } from '../../proto/unary.ts';
@@ -316,6 +317,8 @@ export async function clearContainerd(
   await unmountBelow(mountsBelow);
   await removeTree(paths.state);
   for (const socket of [paths.socket, paths.ttrpcSocket, ...addresses]) await rm(socket, { force: true });
+  // Of a shim whose bundle containerd has removed, or whose start was given up, no file names the socket.
+  await removeDeadSockets(SHIM_SOCKETS, clock);
   await removePidFile(paths.pidFile);
   // Beside another lab's containerd they stay: its next shim may use a directory that is empty now.
   if (!(await listProcesses()).some(isOurs)) await removeIfEmpty(SHIM_DIRECTORIES);
@@ -327,8 +330,10 @@ function isOurs(entry: ProcessEntry): boolean {
   return entry.comm === 'containerd' && /\/containerd\/config\.toml$/.test(config) && !config.startsWith('/etc/');
 }
 
-/** Shims keep their sockets here, wherever their containerd lives; innermost first. */
-const SHIM_DIRECTORIES = ['/run/containerd/s', '/run/containerd/fifo', '/run/containerd'];
+/** Shims keep their sockets here, wherever their containerd lives. */
+const SHIM_SOCKETS = '/run/containerd/s';
+/** Innermost first. */
+const SHIM_DIRECTORIES = [SHIM_SOCKETS, '/run/containerd/fifo', '/run/containerd'];
 
 /** The sockets of shims, which a killed one leaves behind; each bundle names its own. */
 async function shimSockets(state: string): Promise<readonly string[]> {

@@ -8,6 +8,11 @@ export function readyCondition(node: Node): NodeCondition | undefined {
   return node.status?.conditions?.find(({ type }) => type === 'Ready');
 }
 
+/** Whether the scheduler gives the node no pod that does not tolerate `key`. */
+export function isTainted(node: Node, key: string): boolean {
+  return node.spec?.taints?.some((taint) => taint.key === key && taint.effect === 'NoSchedule') === true;
+}
+
 export function nodeFinding(node: Node): Finding {
   const ready = readyCondition(node);
   return finding(

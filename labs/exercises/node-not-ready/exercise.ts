@@ -8,10 +8,11 @@ import { systemClock } from '../../../lib/clock.ts';
 import { poll } from '../../../lib/retry.ts';
 import { type CniFacts, readCni } from '../cni-files.ts';
 import { type Exercise, type Finding, finding } from '../model.ts';
-import { nodeFinding, readyCondition } from '../node.ts';
+import { isTainted, nodeFinding, readyCondition } from '../node.ts';
 import { listPods, readyFinding } from '../pods.ts';
 
 const CONFLIST = '10-nodelet.conflist';
+const NOT_READY = 'node.kubernetes.io/not-ready';
 /** For giving up only: an agent looks at its network every few seconds. ms */
 const SEEN_MS = 60_000;
 
@@ -51,9 +52,13 @@ export const nodeNotReady: Exercise = {
   setUp: async ({ cniConfDir, client, nodeName }) => {
     await rename(join(cniConfDir, CONFLIST), join(cniConfDir, `${CONFLIST}.disabled`));
     const path = resourcePath('v1', 'nodes', { name: nodeName });
-    const seen = async (): Promise<boolean> => readyCondition(await client.get<Node>(path))?.status === 'False';
+    // The controllers' taint comes a moment after the agent's condition: a pod of between would find the node.
+    const seen = async (): Promise<boolean> => {
+      const node = await client.get<Node>(path);
+      return readyCondition(node)?.status === 'False' && isTainted(node, NOT_READY);
+    };
     if (!(await poll(seen, { clock: systemClock, everyMs: 100, limitMs: SEEN_MS })))
-      throw new Error('the agent has not noticed that its CNI configuration is gone');
+      throw new Error('the node has not become NotReady, with the taint, though its CNI configuration is gone');
   },
   check: async (machine) =>
     evaluate({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addTallies, tallyLine, tallyOf } from '../../../scripts/tally.ts';
+import { addTallies, failureLines, tallyLine, tallyOf } from '../../../scripts/tally.ts';
 
 const report = (passed: number, failed: number, pending = 0, files: readonly unknown[] = []) => ({
   numPassedTests: passed,
@@ -27,5 +27,30 @@ describe('the figures of a test run', () => {
   it('add up and end in one line', () => {
     const sum = addTallies({ passed: 1, failed: 2, skipped: 3 }, { passed: 10, failed: 20, skipped: 30 });
     expect(tallyLine(sum)).toBe('tests: 11 passed, 22 failed, 33 skipped');
+  });
+
+  it('name each failing test, and each file that does not load, with the beginning of its message', () => {
+    const assertionResults = [
+      { status: 'passed', fullName: 'a good one', failureMessages: [] },
+      {
+        status: 'failed',
+        fullName: 'pods are Running',
+        failureMessages: [
+          '\u001b[31mError: timed out\nwaiting for a pod\u001b[39m\n    at eventually (/repo/x.ts:1:2)\n',
+        ],
+      },
+      { status: 'failed', fullName: 'says much', failureMessages: ['x'.repeat(400)] },
+    ];
+    const files = [
+      { name: '/repo/test/a.test.ts', status: 'failed', assertionResults },
+      { name: '/repo/test/b.test.ts', status: 'failed', message: 'Cannot find module', assertionResults: [] },
+      { name: '/repo/test/c.test.ts', status: 'passed', assertionResults: [] },
+    ];
+    expect(failureLines({ testResults: files }, '/repo/')).toEqual([
+      'test/a.test.ts > pods are Running: Error: timed out waiting for a pod',
+      `test/a.test.ts > says much: ${'x'.repeat(300)}…`,
+      'test/b.test.ts: Cannot find module',
+    ]);
+    expect(failureLines(undefined, '/repo')).toEqual([]);
   });
 });
