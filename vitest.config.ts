@@ -15,8 +15,9 @@ const patient = {
   setupFiles: ['test/support/patience.ts'],
   // As for the unit tests: each file in a process of its own would load some 300 modules again.
   isolate: false,
-  // A lab waits for the kernel and for grace periods: with four files at a time two cores had nothing to do for a fifth of it.
-  maxWorkers: 5,
+  // A lab waits for the kernel and for grace periods. With four files at a time two cores have nothing to do for 3 % of it; with
+  // more, each test only takes longer.
+  maxWorkers: 4,
 };
 
 export default defineConfig({

@@ -2,6 +2,7 @@
 // clients match on. Never decides when something fails.
 
 import type { Status } from '../client/types.ts';
+import { aggregate } from '../lib/aggregate.ts';
 import type { FieldError, ResourceKind } from './kinds/resource.ts';
 
 /** Thrown anywhere below the HTTP layer; becomes the response. */
@@ -121,9 +122,9 @@ export function invalid({ group, kind }: Kind, name: string, errors: readonly Fi
     field: cut(error.field),
   }));
   // The same may be wrong twice, by the rules of every kind and by the kind's own; the message has it once.
-  const lines = [...new Set(causes.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`)))];
+  const lines = causes.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
   if (errors.length > MAX_CAUSES) lines.push(`and ${errors.length - MAX_CAUSES} more`);
-  const why = lines.length === 1 ? lines[0] : `[${lines.join(', ')}]`;
+  const why = aggregate(lines);
   const qualifiedKind = group === '' ? kind : `${kind}.${group}`;
   return new StatusError(422, 'Invalid', `${qualifiedKind} "${name}" is invalid: ${why}`, {
     ...(name === '' ? {} : { name }),

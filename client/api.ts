@@ -88,13 +88,17 @@ export class ApiClient {
     return this.#json<T>({ method: 'GET', path, options: { ...options, ...(query === undefined ? {} : { query }) } });
   }
 
-  list<T>(path: string, query?: Query, options: RequestOptions = {}): Promise<ListOf<T>> {
-    return this.#json<ListOf<T>>({
+  /** The items have their kind and apiVersion, which an API server leaves out of lists of built-in kinds. */
+  async list<T>(path: string, query?: Query, options: RequestOptions = {}): Promise<ListOf<T>> {
+    const list = await this.#json<ListOf<T>>({
       method: 'GET',
       verb: 'LIST',
       path,
       options: { ...options, ...(query === undefined ? {} : { query }) },
     });
+    const { apiVersion } = list;
+    const kind = list.kind.replace(/List$/, '');
+    return { ...list, items: list.items.map((item) => Object.assign({ kind, apiVersion }, item)) };
   }
 
   /** POST: creates an object, or calls a subresource (binding, eviction, token). */

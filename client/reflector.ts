@@ -116,9 +116,7 @@ export class Reflector<T extends Identified> {
     const fresh = this.#fresh;
     const list = await client.list<T>(path, query, { signal, timeoutMs: LIST_TIMEOUT_MS, ...this.#representation() });
     this.#recovered();
-    // Items of a list carry neither kind nor apiVersion on a real API server.
-    const type = { kind: list.kind.replace(/List$/, ''), apiVersion: list.apiVersion };
-    this.#store.replace(list.items.map((item) => this.#prepare({ ...type, ...item })));
+    this.#store.replace(list.items.map((item) => this.#prepare(item)));
     this.#position = list.metadata.resourceVersion ?? '';
     // One that was called for while this list was under way is still to come.
     if (fresh === undefined) return;

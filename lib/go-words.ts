@@ -33,12 +33,6 @@ export function goRpcError(code: string, description: string): string {
   return `rpc error: code = ${getOwn(GO_CODES, code) ?? code} desc = ${description}`;
 }
 
-/** Several failures as Go's aggregate words them: each message once, in brackets where they are more than one. */
-export function goAggregate(messages: readonly string[]): string {
-  const distinct = [...new Set(messages)];
-  return distinct.length === 1 ? (distinct[0] ?? '') : `[${distinct.join(', ')}]`;
-}
-
 /** "10.0.0.1:80", "[fd00::1]:80" */
 export function joinHostPort(host: string, port: number): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;

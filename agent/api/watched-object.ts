@@ -115,9 +115,7 @@ export class WatchedObject<T extends Watchable> implements ObjectSource<T> {
     const first = this.#answered === 0;
     this.#answered = mine;
     const before = this.#header;
-    // Items of a list carry neither kind nor apiVersion on a real API server.
-    const type = { kind: list.kind.replace(/List$/, ''), apiVersion: list.apiVersion };
-    const object = list.items.map((item) => transform({ ...type, ...item }))[0];
+    const object = list.items.map((item) => transform(item))[0];
     this.#remember(object);
     this.#resourceVersion = list.metadata.resourceVersion ?? '';
     if (this.#header?.immutable === true) this.#settled = true;

@@ -1,6 +1,7 @@
 // The Node's conditions from the node's health, in the kubelet's words (pkg/kubelet/nodestatus/setters.go). Pure.
 
 import type { NodeCondition } from 'kubernetes-types/core/v1';
+import { aggregate } from '../../lib/aggregate.ts';
 import { cutText, MAX_OUTPUT_BYTES } from '../../lib/cut.ts';
 import type { RuntimeConditionSnapshot } from '../ports/runtime.ts';
 
@@ -94,8 +95,7 @@ function conditionStates(health: NodeHealth, pressure: NodePressure): readonly C
           type: 'Ready',
           status: 'False',
           reason: 'KubeletNotReady',
-          // Several errors print as a list, one as itself.
-          message: because.length === 1 ? (because[0] ?? '') : `[${because.join(', ')}]`,
+          message: aggregate(because),
         },
   ];
 }

@@ -2,10 +2,10 @@
 // per image at a time, events. It never removes an image.
 
 import type { Container, EphemeralContainer, Pod, Secret } from '../../client/types.ts';
+import { aggregate } from '../../lib/aggregate.ts';
 import { type BackoffEntry, backoffRemaining, nextBackoff } from '../../lib/backoff.ts';
 import { type Clock, type EpochMs, elapsedMs, plusMs } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
-import { goAggregate } from '../../lib/go-words.ts';
 import { type ImageName, parseImageName, pullPolicyOf, withDefaultTag } from '../model/image-name.ts';
 import type { EventRecorder, ObjectReader } from '../ports/api.ts';
 import type { PullCredentials, RegistryCredential } from '../ports/pull-credentials.ts';
@@ -203,7 +203,7 @@ export class ImageManager {
         failures.push(error);
       }
     }
-    throw new Error(goAggregate(failures.map(pullMessage)), { cause: failures[0] });
+    throw new Error(aggregate(failures.map(pullMessage)), { cause: failures[0] });
   }
 
   async #auths(pod: Pod, name: ImageName): Promise<readonly ImageAuth[]> {

@@ -10,6 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import { type Clock, epochMs } from '../../lib/clock.ts';
 import { errnoOf } from '../../lib/errors.ts';
 import { escapeMarkup } from '../../lib/html.ts';
+import { parseByteRange } from '../../lib/http-range.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { HttpError, sendText } from './http-answer.ts';
 
@@ -107,21 +108,21 @@ async function sendFile(
   common: OutgoingHttpHeaders,
   response: ServerResponse,
 ): Promise<void> {
-  const range = parseRange(requested, size);
-  if (range === 'unsatisfiable') {
+  const range = parseByteRange(requested, size);
+  if (range.kind === 'unsatisfiable') {
     return void response.writeHead(416, { 'content-range': `bytes */${size}` }).end();
   }
   const head = Buffer.alloc(SNIFFED_BYTES);
   const { bytesRead } = await handle.read(head, 0, SNIFFED_BYTES, 0);
-  const { start, end } = range ?? { start: 0, end: size };
-  response.writeHead(range === undefined ? 200 : 206, {
+  const { start, end } = range.kind === 'part' ? range : { start: 0, end: size };
+  response.writeHead(range.kind === 'part' ? 206 : 200, {
     ...common,
     'accept-ranges': 'bytes',
     'content-length': end - start,
     'content-type': isText(head.subarray(0, bytesRead)) ? 'text/plain; charset=utf-8' : 'application/octet-stream',
     // What a container wrote is not to be run by a browser.
     'x-content-type-options': 'nosniff',
-    ...(range === undefined ? {} : { 'content-range': `bytes ${start}-${end - 1}/${size}` }),
+    ...(range.kind === 'part' ? { 'content-range': `bytes ${start}-${end - 1}/${size}` } : {}),
   });
   if (end === start) return void response.end();
   await pipeline(readerOf(handle, start, end), response);
@@ -135,21 +136,4 @@ export function readerOf(handle: FileHandle, start: number, end: number): Readab
 /** As browsers decide it (WHATWG MIME Sniffing, binary data bytes). */
 function isText(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte > 0x1f || byte === 0x1b || (byte >= 0x09 && byte <= 0x0d && byte !== 0x0b));
-}
-
-/** RFC 9110, section 14: undefined where the whole is to be sent. `end` is exclusive. Pure. */
-export function parseRange(
-  header: string | undefined,
-  size: number,
-): { readonly start: number; readonly end: number } | 'unsatisfiable' | undefined {
-  const [, from, to] = /^bytes=(\d*)-(\d*)$/.exec(header ?? '') ?? [];
-  if (from === undefined || to === undefined || (from === '' && to === '')) return undefined;
-  if (from === '') {
-    const length = Math.min(Number(to), size);
-    return length === 0 ? 'unsatisfiable' : { start: size - length, end: size };
-  }
-  const start = Number(from);
-  const end = to === '' ? size : Math.min(Number(to) + 1, size);
-  if (to !== '' && Number(to) < start) return undefined;
-  return start >= size ? 'unsatisfiable' : { start, end };
 }

@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { parseDocument } from 'yaml';
+import { aggregate } from '../../lib/aggregate.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { invalid, notSupported, required } from '../kinds/field-errors.ts';
@@ -37,7 +38,7 @@ export class PolicyError extends Error {
 export function readPolicy(text: string): Policy {
   const policy = parsePolicy(text);
   const errors = validatePolicy(policy).map(({ field, detail }) => `${field}: ${detail}`);
-  if (errors.length > 0) throw new PolicyError(errors.length === 1 ? (errors[0] ?? '') : `[${errors.join(', ')}]`);
+  if (errors.length > 0) throw new PolicyError(aggregate(errors));
   if (policy.rules.length === 0) throw new PolicyError('loaded illegal policy with 0 rules');
   return policy;
 }

@@ -1,6 +1,7 @@
 // The reviews: objects that are questions about identity and permission, answered at once and never stored
 // (authentication.k8s.io and authorization.k8s.io, v1).
 
+import { aggregate } from '../../lib/aggregate.ts';
 import type { EpochMs } from '../../lib/clock.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { badRequest, invalid, StatusError } from '../errors.ts';
@@ -10,7 +11,6 @@ import type { Caller } from '../registry/registry.ts';
 import { type FieldRequirement, parseFieldSelector } from '../registry/selectors.ts';
 import type { Authorizer } from './authorizer.ts';
 import type { BearerTokens } from './bearer-tokens.ts';
-import { aggregate } from './rbac/policy.ts';
 import { type ServiceAccountTokens, TokenError } from './tokens.ts';
 
 export interface ReviewParts {

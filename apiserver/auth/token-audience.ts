@@ -2,6 +2,7 @@
 // certificate is no key to every service that trusts the cluster's tokens. Pure but for look-ups.
 // (ServiceAccountNodeAudienceRestriction of kube-apiserver.)
 
+import { aggregate } from '../../lib/aggregate.ts';
 import { notFound } from '../errors.ts';
 import type { KubeObject, ObjectLookup } from '../kinds/resource.ts';
 import type { Pod, Volume } from '../kinds/shapes.ts';
@@ -87,7 +88,7 @@ export function missingAudience(
   const attributes = { verb, group: '', resource: audience, subresource: '', namespace, name: account };
   if (authorizer.authorize(caller, attributes).allowed) return undefined;
   if (problems.length > 0) {
-    const why = problems.length === 1 ? problems[0] : `[${problems.join(', ')}]`;
+    const why = aggregate(problems);
     return `error validating audience ${JSON.stringify(audience)}: ${why}`;
   }
   return `audience ${JSON.stringify(audience)} not found in pod spec volume, system:node:${node} is not authorized to request tokens for this audience`;

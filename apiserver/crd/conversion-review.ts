@@ -2,6 +2,7 @@
 // the wanted version, and nothing of their metadata changed but labels and annotations
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/conversion). Pure.
 
+import { aggregate } from '../../lib/aggregate.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { validateAnnotations, validateLabels } from '../kinds/metadata.ts';
 import type { KubeObject } from '../kinds/resource.ts';
@@ -169,7 +170,7 @@ function invalidMap(field: 'labels' | 'annotations', value: unknown, before: Jso
   const errors =
     field === 'labels' ? validateLabels('metadata.labels', map) : validateAnnotations('metadata.annotation', map);
   const lines = errors.map((error) => `${error.field}: ${error.detail}`);
-  return lines.length === 0 ? undefined : lines.length === 1 ? lines[0] : `[${lines.join(', ')}]`;
+  return lines.length === 0 ? undefined : aggregate(lines);
 }
 
 /** `converted` with the metadata of `original`, but for its own labels and annotations. */

@@ -1,6 +1,7 @@
 // Whether the defaults of a structural schema are values that it leaves as they are, and heads of objects that may be
 // (k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting and objectmeta). Pure.
 
+import { aggregate } from '../../lib/aggregate.ts';
 import { getOwn } from '../../lib/own-property.ts';
 import { sameJson } from '../../lib/same-json.ts';
 import { addErrors, invalid, required } from '../kinds/field-errors.ts';
@@ -106,12 +107,6 @@ function resourceOf(root: JsonSchema): Surroundings {
   return { root, wrap, isInMeta: false };
 }
 
-/** As upstream prints several errors as one. */
-function aggregate(errors: readonly FieldError[]): string {
-  const texts = [...new Set(errors.map(({ field, detail }) => `${field}: ${detail}`))];
-  return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
-}
-
 function unknownFields(value: unknown, schema: JsonSchema): boolean {
   const copy = structuredClone(value);
   let found = false;
@@ -132,7 +127,8 @@ function checkDefault(schema: JsonSchema, at: string, around: Surroundings): Fie
   if (around.isInMeta) {
     const problems = heads(around.wrap(value), around.root, '', true);
     if (problems.length > 0) {
-      return [invalid(at, schema.default, `must result in valid metadata: ${aggregate(problems)}`)];
+      const why = aggregate(problems.map(({ field, detail }) => `${field}: ${detail}`));
+      return [invalid(at, schema.default, `must result in valid metadata: ${why}`)];
     }
   } else {
     if (unknownFields(value, schema)) errors.push(invalid(at, schema.default, 'must not have unknown fields'));

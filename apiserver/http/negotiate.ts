@@ -72,12 +72,12 @@ function formsOf(accept: string | undefined, pretty: boolean): Form[] {
 }
 
 /**
- * The first form of the Accept header that can be served, and protobuf only where there is no other: objects are stored as JSON.
- * Throws 406 when there is none.
+ * The first form of the Accept header that can be served; whole objects in protobuf only where there is no other form: they are
+ * stored as JSON. Throws 406 when there is none.
  */
 export function negotiate(accept: string | undefined, pretty: boolean): Form {
   const forms = formsOf(accept, pretty);
-  const form = forms.find(({ media }) => media !== 'protobuf') ?? forms[0];
+  const form = forms.find(({ media, as }) => media !== 'protobuf' || as !== 'object') ?? forms[0];
   if (form === undefined) throw notAcceptable(ACCEPTED);
   return form;
 }

@@ -7,6 +7,7 @@ import { age } from '../kinds/columns.ts';
 import type { KubeObject, ResourceKind, ResourceStrategy } from '../kinds/resource.ts';
 import type { ListPage } from '../registry/list.ts';
 import { apiVersionOf, type View } from '../registry/registry.ts';
+import { parseObject } from '../storage/change.ts';
 import type { Form } from './negotiate.ts';
 
 /** What of the object a table row carries along. */
@@ -124,13 +125,23 @@ export function renderList(row: ResourceKind, page: ListPage, options: RenderOpt
 /** Items of a list, or rows of a table, with commas between. */
 export function renderItems(row: ResourceKind, views: readonly View[], options: RenderOptions): string {
   const { form } = options;
-  if (form.as === 'object') return views.map(({ text }) => text).join(',');
+  if (form.as === 'object') {
+    return views.map(({ text }) => (row.custom === undefined ? withoutType(row, text) : text)).join(',');
+  }
   const table = row.strategy.table ?? DEFAULT_TABLE;
   return views
     .map(({ object }) =>
       JSON.stringify(form.as === 'table' ? tableRow(table, object, options) : partial(object, form.version)),
     )
     .join(',');
+}
+
+/** As in upstream's lists of Go types, an item of a built-in kind does not repeat what the list says it is. */
+function withoutType(row: ResourceKind, text: string): string {
+  const type = `{"kind":"${row.kind}","apiVersion":"${apiVersionOf(row)}",`;
+  if (text.startsWith(type)) return `{${text.slice(type.length)}`;
+  const { kind, apiVersion, ...item } = parseObject(text);
+  return JSON.stringify(item);
 }
 
 /** What is before the items of a list and behind them. */

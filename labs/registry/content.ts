@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import type { ByteRange } from './range.ts';
+import type { ByteRange } from '../../lib/http-range.ts';
 
 export interface Content {
   readonly mediaType: string;

@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { whenAborted } from '../../lib/abort.ts';
 import { type Clock, elapsedMs, type MonotonicMs } from '../../lib/clock.ts';
 import { errorMessage, isErrno, UserError } from '../../lib/errors.ts';
+import { parseByteRange } from '../../lib/http-range.ts';
 import type { Fields } from '../../lib/log-lines.ts';
 import { createServer } from '../../lib/node-http.ts';
 import { readText } from '../../lib/read-body.ts';
@@ -18,7 +19,6 @@ import { errorBody, type RegistryError, statusOf } from './errors.ts';
 import { decidePull, type PullLimit } from './limit.ts';
 import { DOCKER_HUB, parseTarget, repositoryKind, type Target } from './names.ts';
 import { paced } from './pace.ts';
-import { parseRange } from './range.ts';
 
 const MAX_FORM = 64 * 1024;
 
@@ -204,7 +204,7 @@ export class RegistryServer {
   async #send({ request, response, gone }: Exchange, content: Content, slowly: boolean): Promise<void> {
     const { clock, slowBytesPerSecond } = this.#options;
     const { mediaType, digest, size, takesMs } = content;
-    const range = parseRange(request.headers.range, size);
+    const range = parseByteRange(request.headers.range, size);
     if (range.kind === 'unsatisfiable') {
       response.setHeader('content-range', `bytes */${size}`);
       return refuse(response, { code: 'RANGE_INVALID' }, request.method);

@@ -2,6 +2,7 @@
 // (plugin/pkg/admission/limitranger).
 
 import type { LimitRange, LimitRangeItem, PersistentVolumeClaim } from 'kubernetes-types/core/v1';
+import { aggregate } from '../../../lib/aggregate.ts';
 import { getOwn, setOwn } from '../../../lib/own-property.ts';
 import { type Amount, type Amounts, amountOf, amountsOf, amountText } from '../../../lib/quota/amounts.ts';
 import { podResources } from '../../../lib/quota/pod-resources.ts';
@@ -164,8 +165,7 @@ export const limitRanger: AdmissionPlugin = {
               amountsOf(as<PersistentVolumeClaim>(object, 'PersistentVolumeClaim').spec?.resources?.requests),
               items,
             );
-      if (broken.length > 0)
-        throw new AdmissionForbidden(broken.length === 1 ? `${broken[0]}` : `[${broken.join(', ')}]`);
+      if (broken.length > 0) throw new AdmissionForbidden(aggregate(broken));
     }
   },
 };

@@ -1,6 +1,7 @@
 // The configuration of the plugin PodSecurity (pod-security.admission.config.k8s.io): the policy of namespaces without labels, and who
 // and what is exempt. Read strictly and validated, with kube-apiserver's messages. Pure.
 
+import { aggregate } from '../../../lib/aggregate.ts';
 import { getOwn } from '../../../lib/own-property.ts';
 import { duplicate, invalid } from '../../kinds/field-errors.ts';
 import { dns1123Label, dns1123Subdomain } from '../../kinds/names.ts';
@@ -59,7 +60,7 @@ export function podSecurityConfiguration(value: unknown): PodSecurityConfigurati
   const usernames = namesOf(exemptions, 'usernames', emptyName, errors);
   if (errors.length > 0) {
     const all = errors.map(({ field, detail }) => `${field}: ${detail}`);
-    throw new ConfigurationError(all.length === 1 ? (all[0] ?? '') : `[${all.join(', ')}]`);
+    throw new ConfigurationError(aggregate(all));
   }
   return { defaults: policy, exemptions: { namespaces, usernames, runtimeClasses } };
 }

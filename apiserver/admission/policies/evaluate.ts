@@ -1,6 +1,7 @@
 // What a ValidatingAdmissionPolicy says of one request with one parameter object
 // (k8s.io/apiserver/pkg/admission/plugin/policy/validating, validator.go). Pure.
 
+import { aggregate } from '../../../lib/aggregate.ts';
 import { type CelBudget, CelEvaluationError, type CelProgram, celValue, evaluate } from '../../cel/cel.ts';
 import type { policyOf } from '../../kinds/admission-policies.ts';
 import type { KubeObject } from '../../kinds/resource.ts';
@@ -137,7 +138,7 @@ export function judge(
   if (conditions.some(({ value }) => value === false)) return NOTHING;
   const broken = conditions.flatMap(({ error }) => error ?? []);
   if (broken.length > 0) {
-    const message = broken.length === 1 ? `${broken[0]}` : `[${broken.join(', ')}]`;
+    const message = aggregate(broken);
     return failOpen ? NOTHING : { ...NOTHING, denials: [{ index: 0, message, reason: 'Invalid' }] };
   }
   const denials = policy.validations.flatMap((validation, index): Denial[] => {

@@ -1,5 +1,6 @@
 // Whether a webhook's match conditions hold for a request (k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions).
 
+import { aggregate } from '../../../lib/aggregate.ts';
 import { CelBudget, CelEvaluationError, celValue, evaluate } from '../../cel/cel.ts';
 import type { Webhook } from '../../kinds/webhooks.ts';
 import { isObject } from '../../patch/json-value.ts';
@@ -53,5 +54,5 @@ export function conditionsHold(
   }
   if (errors.length === 0) return true;
   if (failurePolicy === 'Ignore') return false;
-  throw new AdmissionForbidden(errors.length === 1 ? `${errors[0]}` : `[${errors.join(', ')}]`);
+  throw new AdmissionForbidden(aggregate(errors));
 }

@@ -2,9 +2,10 @@
 // file; who is anonymous does not, as upstream.
 
 import { readFileSync } from 'node:fs';
+import { aggregate } from '../../../lib/aggregate.ts';
 import { errorMessage, UserError } from '../../../lib/errors.ts';
 import { followFile } from '../../../lib/follow-file.ts';
-import { goAggregate, goQuote } from '../../../lib/go-words.ts';
+import { goQuote } from '../../../lib/go-words.ts';
 import { sameJson } from '../../../lib/same-json.ts';
 import { forbidden } from '../../kinds/field-errors.ts';
 import { type AnonymousConfig, type AuthenticationConfiguration, readAuthentication } from './configuration.ts';
@@ -54,6 +55,6 @@ function settingsOf(
   const isSame = sameJson(configuration.anonymous, first);
   const all = isSame ? errors : [...errors, forbidden('anonymous', 'changed from initial configuration file')];
   if (all.length === 0) return settings;
-  const why = goAggregate(all.map(({ field, detail }) => `${field}: ${detail}`));
+  const why = aggregate(all.map(({ field, detail }) => `${field}: ${detail}`));
   throw new UserError(`invalid authentication configuration: ${why}`);
 }

@@ -2,6 +2,7 @@
 // nothing of where they are stored: follow.ts keeps it up to date. A decision looks at the bindings of the caller's name and
 // groups alone, however many others there are.
 
+import { aggregate } from '../../../lib/aggregate.ts';
 import type { Attributes, Caller } from '../attributes.ts';
 import { type PolicyRule, type RoleRef, ruleAllows, ruleAllowsPath } from './rules.ts';
 
@@ -160,10 +161,4 @@ function indexKeys({ namespace, subjects }: Binding): string[] {
     const key = subjectKey(subject, namespace);
     return key === undefined ? [] : [`${namespace}|${key}`];
   });
-}
-
-/** Several errors as Go's aggregate prints them: each once, in brackets. */
-export function aggregate(problems: readonly string[]): string {
-  const once = [...new Set(problems)];
-  return once.length === 1 ? (once[0] ?? '') : `[${once.join(', ')}]`;
 }

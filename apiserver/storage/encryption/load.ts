@@ -2,6 +2,7 @@
 // each resource. Validated as kube-apiserver does, with its messages. KMS providers are refused by name.
 
 import { readFileSync } from 'node:fs';
+import { aggregate } from '../../../lib/aggregate.ts';
 import { errorMessage, UserError } from '../../../lib/errors.ts';
 import { type FollowedFile, followFile } from '../../../lib/follow-file.ts';
 import {
@@ -105,8 +106,7 @@ export class ReloadedEncryption implements Encryption {
 /** Throws ConfigurationError for a configuration that is not valid. */
 export function encryptionOf(configuration: EncryptionConfiguration): Encryption {
   const errors = validateEncryption(configuration);
-  if (errors.length > 0)
-    throw new ConfigurationError(errors.length === 1 ? (errors[0] ?? '') : `[${errors.join(', ')}]`);
+  if (errors.length > 0) throw new ConfigurationError(aggregate(errors));
   const rules = new Map<string, readonly Provider[]>();
   for (const { resources = [], providers = [] } of configuration.resources ?? []) {
     const added = providers.map(providerOf);

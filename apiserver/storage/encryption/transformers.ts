@@ -3,6 +3,7 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { xsalsa20poly1305 } from '@noble/ciphers/salsa.js';
+import { aggregate } from '../../../lib/aggregate.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 
 export interface FromStorage {
@@ -142,9 +143,7 @@ export function prefixTransformers(
           if (prefix !== '') failures.add(errorMessage(error));
         }
       }
-      const [only, ...more] = failures;
-      if (only === undefined) throw new Error(unknown);
-      throw new Error(more.length === 0 ? only : `[${[only, ...more].join(', ')}]`);
+      throw new Error(failures.size === 0 ? unknown : aggregate([...failures]));
     },
   };
 }

@@ -7,6 +7,7 @@ import { resourcePath } from '../../../client/paths.ts';
 import { objectKey } from '../../../client/store.ts';
 import type { Pod } from '../../../client/types.ts';
 import { WorkQueue } from '../../../client/workqueue.ts';
+import { aggregate } from '../../../lib/aggregate.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import type { Informers } from '../../informers.ts';
 import type { Controller, ControllerContext } from '../../runtime.ts';
@@ -205,8 +206,7 @@ export class StatefulSetController implements Controller {
         recorder.event(subject, 'Warning', 'FailedCreate', message);
       }
     }
-    const [only = '', ...others] = problems;
-    if (problems.length > 0) throw new Error(others.length === 0 ? only : `[${problems.join(', ')}]`);
+    if (problems.length > 0) throw new Error(aggregate(problems));
   }
 
   async #writeOwners(updates: readonly OwnerUpdate[]): Promise<void> {

@@ -61,13 +61,6 @@ async function thrown(promise: Promise<unknown>): Promise<unknown> {
 describe('requests', () => {
   it.each<[string, (client: ApiClient) => Promise<unknown>, string, string, unknown]>([
     ['get', (c) => c.get('/api/v1/nodes/n'), 'GET', '/api/v1/nodes/n', undefined],
-    [
-      'list',
-      (c) => c.list('/api/v1/pods', { fieldSelector: 'spec.nodeName=n', limit: 5 }),
-      'GET',
-      '/api/v1/pods?fieldSelector=spec.nodeName%3Dn&limit=5',
-      undefined,
-    ],
     ['create', (c) => c.create('/api/v1/namespaces', { a: 1 }), 'POST', '/api/v1/namespaces', { a: 1 }],
     ['replace', (c) => c.replace('/api/v1/nodes/n', { a: 2 }), 'PUT', '/api/v1/nodes/n', { a: 2 }],
     [
@@ -83,6 +76,21 @@ describe('requests', () => {
     expect([requested?.method, requested && requested.url.pathname + requested.url.search]).toEqual([method, path]);
     expect(requested?.body === '' ? undefined : JSON.parse(requested?.body ?? '')).toEqual(body);
     expect(requested?.headers['user-agent']).toBe('test/1');
+  });
+
+  it('list sends its query, and fills in kind and apiVersion, which items of built-in kinds lack', async () => {
+    const typed = { kind: 'Widget', apiVersion: 'example.com/v1' };
+    const list = { kind: 'PodList', apiVersion: 'v1', metadata: {}, items: [{ metadata: { name: 'a' } }, typed] };
+    server.handler = (_request, response) => json(response, 200, list);
+    expect(await connect().list('/api/v1/pods', { fieldSelector: 'spec.nodeName=n', limit: 5 })).toEqual({
+      ...list,
+      items: [{ kind: 'Pod', apiVersion: 'v1', metadata: { name: 'a' } }, typed],
+    });
+    const { method, url } = server.requests[0] ?? expect.fail('nothing was requested');
+    expect([method, url.pathname + url.search]).toEqual([
+      'GET',
+      '/api/v1/pods?fieldSelector=spec.nodeName%3Dn&limit=5',
+    ]);
   });
 
   it.each([
@@ -150,6 +158,8 @@ describe('requests', () => {
   it('is one span each, named by verb and resource', async () => {
     const client = connect();
     await client.patch('/api/v1/namespaces/demo/pods/p/status', {}, 'strategic');
+    const none = { kind: 'LeaseList', apiVersion: 'coordination.k8s.io/v1', metadata: {}, items: [] };
+    server.handler = (_request, response) => json(response, 200, none);
     await client.list('/apis/coordination.k8s.io/v1/leases');
     server.handler = (_request, response) => json(response, 404, failure(404, 'NotFound', 'no'));
     await thrown(client.get('/api/v1/namespaces/demo'));

@@ -121,14 +121,6 @@ describe('Reflector', () => {
     await running;
   });
 
-  it('fills in kind and apiVersion, which items of a list lack', async () => {
-    const { server, reflector, run } = start();
-    server.items = [thing('a', '3')];
-    void run();
-    await settle();
-    expect(reflector.store.get('a')).toMatchObject({ kind: 'Thing', apiVersion: 'v1' });
-  });
-
   it('applies events, and goes on from the last one when the server ends the watch', async () => {
     const { clock, server, log, run, failures } = start();
     void run();

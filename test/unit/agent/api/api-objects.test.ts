@@ -70,7 +70,7 @@ describe('objects over the API', () => {
     answer({ apiVersion: 'v1', kind: 'ServiceList', metadata: { resourceVersion: '5' }, items });
     const [one, ...others] = await waiting;
     expect(others).toEqual([]);
-    expect(one).toMatchObject({ kind: 'Service', metadata: { name: 'one' }, spec: { clusterIP: '10.0.0.1' } });
+    expect(one).toMatchObject({ metadata: { name: 'one' }, spec: { clusterIP: '10.0.0.1' } });
     expect(JSON.stringify(one)).not.toContain('selector');
     expect((await objects.services('b')).map(({ metadata }) => metadata.name)).toEqual(['two']);
     expect(calls).toEqual(['LIST /api/v1/services']);

@@ -4,7 +4,6 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { parseRange } from '../../../../agent/server/log-files.ts';
 import { journalctlArguments, nodeLogQueryErrors, parseNodeLogQuery } from '../../../../agent/server/node-log-query.ts';
 import { aggregate } from '../../../../lib/aggregate.ts';
 import { epochMs } from '../../../../lib/clock.ts';
@@ -74,22 +73,6 @@ describe('a query of the node’s logs', () => {
       '0',
     ]);
   });
-});
-
-test.each<[string | undefined, ReturnType<typeof parseRange>]>([
-  [undefined, undefined],
-  ['bytes=0-0', { start: 0, end: 1 }],
-  ['bytes=2-', { start: 2, end: 10 }],
-  ['bytes=-3', { start: 7, end: 10 }],
-  ['bytes=-30', { start: 0, end: 10 }],
-  ['bytes=5-99', { start: 5, end: 10 }],
-  ['bytes=10-', 'unsatisfiable'],
-  ['bytes=-0', 'unsatisfiable'],
-  ['bytes=3-2', undefined],
-  ['bytes=0-1,3-4', undefined],
-  ['bytes=-', undefined],
-])('of ten bytes the range %s is %j', (header, range) => {
-  expect(parseRange(header, 10)).toEqual(range);
 });
 
 describe('/logs/', () => {

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { readAuthentication } from '../../../../apiserver/auth/oidc/configuration.ts';
 import { checkClaims, identityOf } from '../../../../apiserver/auth/oidc/identity.ts';
 import { validateAuthentication } from '../../../../apiserver/auth/oidc/validate.ts';
+import { aggregate } from '../../../../lib/aggregate.ts';
 import { epochMs } from '../../../../lib/clock.ts';
-import { goAggregate } from '../../../../lib/go-words.ts';
 import { makeCa } from '../../../support/tls.ts';
 
 const HEAD = { apiVersion: 'apiserver.config.k8s.io/v1', kind: 'AuthenticationConfiguration' };
@@ -18,7 +18,7 @@ const read = (file: object) => readAuthentication(JSON.stringify({ ...HEAD, ...f
 
 function errorsOf(file: object, disallowed: readonly string[] = []): string {
   const { errors } = validateAuthentication(read(file), disallowed);
-  return errors.length === 0 ? '' : goAggregate(errors.map(({ field, detail }) => `${field}: ${detail}`));
+  return errors.length === 0 ? '' : aggregate(errors.map(({ field, detail }) => `${field}: ${detail}`));
 }
 
 function settingsOf(more: object) {

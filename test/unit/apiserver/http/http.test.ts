@@ -8,6 +8,8 @@ import { renderList, renderObject } from '../../../../apiserver/http/render.ts';
 import { parseRequest } from '../../../../apiserver/http/request.ts';
 import { humanDuration } from '../../../../apiserver/kinds/columns.ts';
 import { RESOURCE_KINDS } from '../../../../apiserver/kinds/index.ts';
+import type { ResourceKind } from '../../../../apiserver/kinds/resource.ts';
+import type { ListPage } from '../../../../apiserver/registry/list.ts';
 import { View } from '../../../../apiserver/registry/registry.ts';
 import { epochMs, systemClock } from '../../../../lib/clock.ts';
 import { body, failureOf, pods } from '../support.ts';
@@ -62,6 +64,10 @@ describe('the form of an answer', () => {
     ['application/json;as=Table;v=v1beta1;g=meta.k8s.io', { as: 'table', version: 'v1beta1' }],
     ['application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io', { as: 'partials' }],
     ['application/vnd.kubernetes.protobuf,application/json', { media: 'json', as: 'object' }],
+    [
+      'application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io',
+      { media: 'protobuf', as: 'partial' },
+    ],
     ['application/json;as=Frob;v=v1;g=meta.k8s.io,application/json', { as: 'object' }],
     ['application/json;q=0.5,application/yaml', { media: 'yaml' }],
     ['application/vnd.kubernetes.protobuf', { media: 'protobuf', as: 'object' }],
@@ -97,17 +103,24 @@ describe('rendering', () => {
   const form = { media: 'json', version: 'v1', pretty: false } as const;
   const page = { revision: 7, items: [view], continueToken: 'next', remaining: 3 };
 
-  it('puts a list together from what is stored', () => {
-    expect(
-      JSON.parse(
-        renderList(pods, page, { form: { ...form, as: 'object' }, includeObject: 'Metadata', now: epochMs(now) }),
-      ),
-    ).toEqual({
-      kind: 'PodList',
-      apiVersion: 'v1',
-      metadata: { resourceVersion: '7', continue: 'next', remainingItemCount: 3 },
-      items: [pod],
-    });
+  it('puts a list together from what is stored, where only items of custom kinds say what they are', () => {
+    const { kind, apiVersion, ...item } = pod;
+    const custom = { checkBody: () => ({ strict: [] }), openapi: () => ({}), schema: {}, revision: '' };
+    const otherOrder = new View(JSON.stringify({ ...item, apiVersion, kind }));
+    const pages: readonly [ResourceKind, ListPage, unknown][] = [
+      [pods, page, item],
+      [pods, { ...page, items: [otherOrder] }, item],
+      [{ ...pods, custom }, page, pod],
+    ];
+    for (const [row, one, expected] of pages) {
+      const options = { form: { ...form, as: 'object' }, includeObject: 'Metadata', now: epochMs(now) } as const;
+      expect(JSON.parse(renderList(row, one, options))).toEqual({
+        kind: 'PodList',
+        apiVersion: 'v1',
+        metadata: { resourceVersion: '7', continue: 'next', remainingItemCount: 3 },
+        items: [expected],
+      });
+    }
   });
 
   it('makes a table of name and age for kinds without one of their own', () => {

@@ -1,7 +1,7 @@
 // What the lab's registry decides: what a path names, who may pull, how often, and which part of a blob.
 
 import { randomBytes } from 'node:crypto';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   ACCOUNT,
   type AccessRequest,
@@ -14,7 +14,6 @@ import { repositoriesOf } from '../../../../labs/registry/catalog.ts';
 import { errorBody, statusOf } from '../../../../labs/registry/errors.ts';
 import { decidePull } from '../../../../labs/registry/limit.ts';
 import { parseFullName, parseTarget, repositoryKind } from '../../../../labs/registry/names.ts';
-import { parseRange } from '../../../../labs/registry/range.ts';
 import { epochMs, type MonotonicMs, monotonicMs, plusMs } from '../../../../lib/clock.ts';
 
 const DIGEST = `sha256:${'ab'.repeat(32)}`;
@@ -215,18 +214,3 @@ describe('a limit of 2 pulls a minute', () => {
     });
   });
 });
-
-test.each([
-  [undefined, { kind: 'whole' }],
-  ['bytes=0-', { kind: 'part', start: 0, end: 100 }],
-  ['bytes=10-19', { kind: 'part', start: 10, end: 20 }],
-  ['bytes=90-200', { kind: 'part', start: 90, end: 100 }],
-  ['bytes=-10', { kind: 'part', start: 90, end: 100 }],
-  ['bytes=-200', { kind: 'part', start: 0, end: 100 }],
-  ['bytes=100-', { kind: 'unsatisfiable' }],
-  ['bytes=-0', { kind: 'unsatisfiable' }],
-  ['bytes=20-10', { kind: 'whole' }],
-  ['bytes=0-1,5-6', { kind: 'whole' }],
-  ['items=0-1', { kind: 'whole' }],
-  ['bytes=-', { kind: 'whole' }],
-])('the range %s of 100 bytes', (header, expected) => expect(parseRange(header, 100)).toEqual(expected));

@@ -1,4 +1,4 @@
-// The part of a blob that a request names (RFC 9110, one range of bytes). Pure.
+// The part of a body that a request asks for (RFC 9110, section 14: one range of bytes). Pure.
 
 export interface ByteRange {
   readonly start: number;
@@ -7,7 +7,7 @@ export interface ByteRange {
 }
 
 /** The whole for no header and for units and lists of ranges that are not served; 'unsatisfiable' for what lies behind the end. */
-export function parseRange(
+export function parseByteRange(
   header: string | undefined,
   size: number,
 ): { readonly kind: 'whole' } | ({ readonly kind: 'part' } & ByteRange) | { readonly kind: 'unsatisfiable' } {
