@@ -1,8 +1,9 @@
 // Small HTTP servers beside a program's work, for /metrics and health checks, at addresses as flags have them.
 
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import type { RequestListener, Server, ServerResponse } from 'node:http';
 import { errorMessage } from './errors.ts';
 import { METRICS_CONTENT_TYPE } from './metrics.ts';
+import { createServer } from './node-http.ts';
 
 /** "127.0.0.1:10249", "[::]:10256"; ":10249" is every IPv4 address. Port 0 is any. */
 export function splitHostPort(address: string): { readonly host: string; readonly port: number } {

@@ -1,5 +1,5 @@
-// node:http for programs that stay small, the agent first of all. An `import` of it evaluates every export, and some of them (WebSocket and others) load the
-// whole of Node's undici: 5 MB of memory that they do not need. Taken as a plain object, it loads none of that.
+// node:http for all programs here. An `import` of it evaluates every export, and some of them (WebSocket and others) load the whole of
+// Node's undici: 13 MB of memory and 60 ms of processor time at the start, for nothing. Taken as a plain object, it loads none of that.
 
 const http = process.getBuiltinModule('node:http');
 

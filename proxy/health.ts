@@ -1,10 +1,11 @@
 // The HTTP servers of a proxy: /healthz and /livez, /metrics, and one for each service that has a health check node port, by which a
 // load balancer finds out whether this node has endpoints.
 
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { type EpochMs, elapsedMs } from '../lib/clock.ts';
 import { errorMessage } from '../lib/errors.ts';
 import { closeServer } from '../lib/http-listen.ts';
+import { createServer } from '../lib/node-http.ts';
 import { rfc3339Milli } from '../lib/rfc3339.ts';
 
 /** When rules were last written, and since when some wait to be; undefined: none do. */

@@ -2,7 +2,7 @@
 // or node itself, over HTTP or HTTPS, and its response comes back, with references that lead through the proxy again. Where that
 // is, is location.ts.
 
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { isIPv6, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import { deflateRaw, gunzip, gzip, inflateRaw } from 'node:zlib';
 import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { breakOff, type HttpRequest, hostOf, socketOf, streamOf } from '../../lib/http-message.ts';
+import { Agent as HttpAgent, request as httpRequest } from '../../lib/node-http.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import { badRequest, methodNotAllowed, pathNotFound, StatusError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';

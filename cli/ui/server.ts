@@ -2,10 +2,11 @@
 // that only the terminal showed, and a page of another site cannot have it sent. Reads only.
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errorMessage, UserError } from '../../lib/errors.ts';
+import { createServer } from '../../lib/node-http.ts';
 import { compareTimelines } from '../timeline/compare.ts';
 import { pageData, renderHtml } from '../timeline/html.ts';
 import type { Timeline } from '../timeline/model.ts';

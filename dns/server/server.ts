@@ -2,8 +2,9 @@
 // has changed. What cannot be used leaves the one before at work.
 
 import { createHash } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { errorMessage } from '../../lib/errors.ts';
+import { createServer } from '../../lib/node-http.ts';
 import { ConnectionPool } from '../forward/connections.ts';
 import type { LoopDetector } from '../plugins/loop.ts';
 import type { Answerer } from './answer.ts';

@@ -2,12 +2,13 @@
 // only; who may call is decided by the client that passes the URL on (the kubelet).
 
 import { randomBytes } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { finishSocket } from '../../lib/finish-connection.ts';
 import type { Log } from '../../lib/log.ts';
+import { createServer } from '../../lib/node-http.ts';
 import type { Containers } from '../containers.ts';
 import type { Handlers, Received } from '../cri-types.ts';
 import type { Engine } from '../engine.ts';

@@ -195,6 +195,13 @@ function hasOwnLoop(text: string): boolean {
   return [...loops].some(([loop]) => /sleep\w*\(|\bsetTimeout\(|\.after\(/i.test(loop));
 }
 
+test('node:http is taken as an object by lib/node-http.ts, for an import of its values loads all of undici', () => {
+  const files = FLOORS.flat()
+    .flatMap(sources)
+    .filter((file) => file !== 'lib/node-http.ts');
+  expect(files.filter((file) => /^import (?!type )[^;]*'(node:)?http';/m.test(readFileSync(file, 'utf8')))).toEqual([]);
+});
+
 test('what is tried, looked for or done again goes through lib/retry.ts', () => {
   const found = FLOORS.flat()
     .filter((folder) => folder !== 'scripts')

@@ -2,10 +2,10 @@
 // stream, which `echo … | exec -i … cat` needs.
 
 import { readFileSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { errorMessage, UserError } from '../../../lib/errors.ts';
+import { request as httpRequest } from '../../../lib/node-http.ts';
 import { SpdyConnection } from '../../../lib/spdy-connection.ts';
 
 export { SpdyConnection, type SpdyHandlers, type SpdyStream } from '../../../lib/spdy-connection.ts';

@@ -2,12 +2,13 @@
 // agent it is the server, with the server's own certificate; to the server it is the agent, with the agent's. All other calls,
 // watches among them, pass as they are.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Agent, request } from 'node:https';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls';
 import { requestInfo } from '../../../client/paths.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
+import { createServer } from '../../../lib/node-http.ts';
 import { listenOnSocket } from '../../../lib/unix-socket.ts';
 import { apiFailure, delayOf, FaultSet, podOfPath } from '../fault-set.ts';
 import type { FaultRule } from '../model.ts';

@@ -2,10 +2,11 @@
 // GET /nodes; POST /nodes with {name, zone}; POST /nodes/NAME/{stop,start,kill,partition,heal}.
 
 import { mkdir, rm } from 'node:fs/promises';
-import { createServer, type IncomingMessage, request, type Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { dirname } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { errorMessage, isErrno, UserError } from '../../../lib/errors.ts';
+import { createServer, request } from '../../../lib/node-http.ts';
 import type { NodeActions, NodeView } from './actions.ts';
 
 const NODE_ACTIONS = ['stop', 'start', 'kill', 'partition', 'heal'] as const;

@@ -16,6 +16,15 @@ export function inNetns(netns: string, program: Program): Program {
   return { command: 'nsenter', args: [`--net=${netns}`, '--', program.command, ...program.args] };
 }
 
+/**
+ * The same program with a host name of its own, under the same pid. Containers on the host's network have the name of their runtime's
+ * UTS namespace. Pure.
+ */
+export function withHostName(name: string, program: Program): Program {
+  const script = 'hostname "$0" && exec "$@"';
+  return { command: 'unshare', args: ['--uts', '--', 'sh', '-c', script, name, program.command, ...program.args] };
+}
+
 function runIn(netns: string, command: string, args: readonly string[], options: ExecOptions = {}): Promise<string> {
   const program = inNetns(netns, { command, args });
   return execOk(program.command, program.args, options);

@@ -34,7 +34,15 @@ import { netpolProgram } from '../programs.ts';
 import { nodeReady } from '../ready.ts';
 import { mountAreas } from '../root.ts';
 import type { NodeCondition, NodeView } from './actions.ts';
-import { connectNode, disconnectNode, inNetns, nodeBridgesAreFiltered, removeLink, setLink } from './network.ts';
+import {
+  connectNode,
+  disconnectNode,
+  inNetns,
+  nodeBridgesAreFiltered,
+  removeLink,
+  setLink,
+  withHostName,
+} from './network.ts';
 import type { NodePlan, RangePlan } from './plan.ts';
 import { endPodProcesses, killNodeProcesses, nodeEnvironment } from './processes.ts';
 import { nodeAgentProgram, nodeProxyProgram } from './programs.ts';
@@ -177,9 +185,9 @@ export class LabNode {
   async #start(others: readonly NodePlan[], signal: AbortSignal): Promise<void> {
     const { plan } = this;
     const { lab, range, rangePlan, clock, options } = this.#context;
-    const { paths, netns } = plan;
+    const { name, paths, netns } = plan;
     // Of a node that comes back the cluster still shows what it last heard.
-    const renewed = await leaseRenewal(this.#context.client, plan.name);
+    const renewed = await leaseRenewal(this.#context.client, name);
     await connectNode(lab, range, rangePlan, plan, others);
     const snapshotter = await this.#writeFiles();
     signal.throwIfAborted();
@@ -197,7 +205,7 @@ export class LabNode {
     this.#launcher = launcher;
     const containerd = labContainerdPaths(paths);
     const child = await launcher.launch('containerd', () =>
-      spawnContainerd(containerd, env, true, (program) => inNetns(netns, program)),
+      spawnContainerd(containerd, env, true, (program) => withHostName(name, inNetns(netns, program))),
     );
     await containerdReady(containerd, child, clock);
     signal.throwIfAborted();

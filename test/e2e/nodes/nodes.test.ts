@@ -133,6 +133,14 @@ test('each node has its address, its zone and its range of pods', async () => {
   expect(await nodelet('list')).toMatch(/^NAME .*\nnode-1 +running +a .*\nnode-2 +running +b /);
 });
 
+test('a pod on the host’s network has the name of its node', async () => {
+  const nodeSelector = { 'kubernetes.io/hostname': 'node-2' };
+  await apply(lab, shellPod('named', 'sleep infinity', { hostNetwork: true, nodeSelector }));
+  await prints(lab, 'node-2\n', 'exec', 'named', '--', 'hostname');
+  expect(await lab.kubectl('exec', 'named', '--', 'cat', '/etc/hostname')).toBe('node-2\n');
+  await deletePods(lab, ['named']);
+});
+
 test('pods on different nodes reach each other, each by its own address', async () => {
   await apply(lab, on('node-1', 'one'), on('node-2', 'two'));
   const [one, two] = [await ready(lab, 'one'), await ready(lab, 'two')];
