@@ -1,6 +1,7 @@
 // The lab's registry (labs/registry), or another that stands in its place: where it is, and which registries behind it can be reached.
 
 import type { Clock } from '../../lib/clock.ts';
+import { httpAnswer } from '../../lib/http-answer.ts';
 import { poll } from '../../lib/retry.ts';
 import { mirrorUrl } from './mirror-url.ts';
 import { type MirrorPlan, reachableRegistries } from './mirrors.ts';
@@ -39,16 +40,9 @@ export function registryServes(
   options: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<boolean> {
   const look = async (): Promise<boolean> => {
-    try {
-      const response = await fetch(`${url}/v2/`, { signal: options.signal });
-      await response.body?.cancel();
-      return response.status < 500;
-    } catch (error) {
-      options.signal.throwIfAborted();
-      // fetch reports every way of not being reachable as a TypeError.
-      if (error instanceof TypeError) return false;
-      throw error;
-    }
+    const answer = await httpAnswer(`${url}/v2/`, options.signal);
+    options.signal.throwIfAborted();
+    return answer !== undefined && answer.status < 500;
   };
   return poll(look, { ...options, everyMs: LOOK_MS, limitMs: ANSWERS_MS });
 }

@@ -5,6 +5,7 @@ import { credentials } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { errorMessage } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
+import { httpAnswer } from '../../lib/http-answer.ts';
 import { poll } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
 import { loadProto } from '../../proto/load.ts';
@@ -39,20 +40,10 @@ export function registryOf(name: string): string {
   return host === 'docker.io' ? 'registry-1.docker.io' : host;
 }
 
-/** Whether a registry responds; any HTTP status will do, 401 is the usual one. */
+/** Whether a registry answers, with any status: 401 is the usual one. */
 export async function registryAnswers(registry: string): Promise<boolean> {
-  try {
-    const response = await fetch(`https://${registry}/v2/`, {
-      signal: AbortSignal.timeout(PROBE_MS),
-      redirect: 'manual',
-    });
-    await response.body?.cancel();
-    return response.headers.has('docker-distribution-api-version') || response.status === 200;
-  } catch (error) {
-    // fetch reports every way of not being reachable as a TypeError, and the deadline as a DOMException.
-    if (error instanceof TypeError || error instanceof DOMException) return false;
-    throw error;
-  }
+  const answer = await httpAnswer(`https://${registry}/v2/`, AbortSignal.timeout(PROBE_MS));
+  return answer !== undefined && ('docker-distribution-api-version' in answer.headers || answer.status === 200);
 }
 
 type ImageClient = InstanceType<ReturnType<typeof loadProto<'cri'>>['runtime']['v1']['ImageService']>;
