@@ -41,9 +41,13 @@ export async function removeFromMachine(
 ): Promise<void> {
   const ground = groundOf(paths, exercise.name, state);
   await endPrograms(ground.directory);
-  await exercise.remove?.(ground);
-  await unmountBelow([ground.directory]);
-  await detachLoopsBelow(ground.directory);
+  try {
+    await exercise.remove?.(ground);
+  } finally {
+    // What it could not take away is no reason to leave mounts and loop devices behind.
+    await unmountBelow([ground.directory]);
+    await detachLoopsBelow(ground.directory);
+  }
   for (const cgroup of exercise.cgroups ?? []) await removeCgroups(join(paths.cgroupRoot, cgroup), systemClock);
   await removeTree(ground.directory);
 }

@@ -1,9 +1,10 @@
-// The parts of a pod for rules that look at one after the other: its facts with one container alone, or one volume. What is known to
-// be about another part is left out, so that a rule does not take another container's event or call for this one's. Pure.
+// The parts of a pod or a Service for rules that look at one after the other: its facts with one container alone, one volume, or one
+// port. What is known to be about another part is left out, so that a rule does not take another container's event or call for this
+// one's. Pure.
 
 import type { PodSpec } from '../../client/types.ts';
 import type { Span } from '../../lib/trace.ts';
-import type { PodFacts } from './facts.ts';
+import type { PodFacts, ServiceFacts } from './facts.ts';
 
 type Named = { readonly name: string };
 type Volume = NonNullable<PodSpec['volumes']>[number];
@@ -77,4 +78,13 @@ function withoutThose(spans: readonly Span[], excluded: (span: Span) => boolean)
   const isOut = (span: Span | undefined): boolean =>
     span !== undefined && (excluded(span) || (span.parent !== undefined && isOut(byId.get(span.parent))));
   return spans.filter((span) => !isOut(span));
+}
+
+/** In the order of the spec. */
+export function eachPort(facts: ServiceFacts): readonly ServiceFacts[] {
+  const { service } = facts;
+  return (service.spec?.ports ?? []).map((port) => ({
+    ...facts,
+    service: { ...service, spec: { ...service.spec, ports: [port] } },
+  }));
 }

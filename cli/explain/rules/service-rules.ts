@@ -2,7 +2,8 @@
 // a policy, the name.
 
 import type { ServiceFacts } from '../facts.ts';
-import type { Finding, Rule } from '../finding.ts';
+import type { Finding, RuleGroup } from '../finding.ts';
+import { eachPort } from '../parts.ts';
 import { opensAnyPort, readyPods, selectedPods, targetPort, vantageName } from '../service-view.ts';
 import { list } from '../words.ts';
 import { serviceDns } from './service-dns.ts';
@@ -15,11 +16,11 @@ import { serviceProxy } from './service-proxy.ts';
 import { serviceReady } from './service-ready.ts';
 import { serviceWithoutSelector } from './service-without-selector.ts';
 
-export const SERVICE_RULES: readonly (readonly Rule<ServiceFacts>[])[] = [
+export const SERVICE_RULES: readonly RuleGroup<ServiceFacts>[] = [
   [serviceWithoutSelector],
   [serviceNoPods, serviceNotReady],
-  [servicePort],
-  [serviceProxy],
+  [{ each: eachPort, rules: [servicePort] }],
+  [{ each: eachPort, rules: [serviceProxy] }],
   [servicePolicy],
   [serviceDns],
   [serviceExternalName, serviceReady],

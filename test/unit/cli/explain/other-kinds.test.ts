@@ -225,6 +225,23 @@ describe('services', () => {
     expect(first?.rule).toBe(rule);
   });
 
+  test('each port that leads nowhere is named, and those that are right are not', () => {
+    const ports = [
+      { port: 80, targetPort: 'http' },
+      { port: 81, targetPort: 'admin' },
+      { port: 82, targetPort: 9000 },
+    ];
+    const found = findingsOf(
+      SERVICE_RULES,
+      serviceFacts({ service: service({ selector: { app: 'web' }, clusterIP: '10.96.0.1', ports }) }),
+    );
+    const broken = found.filter(({ state }) => state === 'broken');
+    expect(broken.map(({ rule, verdict }) => [rule, verdict])).toEqual([
+      ['service-port', expect.stringContaining('its port 81 leads to the port named admin')],
+      ['service-port', 'its port 82 leads to TCP 9000, and nothing listens there in pod web'],
+    ]);
+  });
+
   test('what is fine', () => {
     expect(fineService(serviceFacts())).toEqual([
       'its address is 10.96.0.1',
