@@ -7,12 +7,14 @@ import { networkInterfaces } from 'node:os';
 import { ApiClient } from '../client/api.ts';
 import type { ClusterAccess } from '../client/kubeconfig.ts';
 import { type Query, resourcePath } from '../client/paths.ts';
+import { EVENT_DELAY_MS, Recorder } from '../client/recorder.ts';
 import { Reflector } from '../client/reflector.ts';
 import type { Identified } from '../client/store.ts';
 import type { EndpointSlice, Node, Service } from '../client/types.ts';
 import { logWatch } from '../client/watch-log.ts';
 import { readFileIfExists } from '../lib/atomic.ts';
 import type { Clock } from '../lib/clock.ts';
+import { errorMessage } from '../lib/errors.ts';
 import { exec } from '../lib/exec.ts';
 import { answerHealth } from '../lib/health-checks.ts';
 import { HealthSlis } from '../lib/health-slis.ts';
@@ -114,12 +116,20 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
     ...(options.onReady === undefined ? {} : { onFirstSync: options.onReady }),
   });
   const servers = await serve(options, proxy, metrics, healthy);
+  const recorder = new Recorder({
+    ...{ client, clock, tracer: options.tracer, component: 'kube-proxy', host: nodeName, delayMs: EVENT_DELAY_MS },
+    onDropped: (what, error) => log(`event not recorded: ${what}: ${errorMessage(error)}`),
+  });
   try {
+    // As kube-proxy's: without a message, and with the node's name in the place of its uid.
+    const node = { kind: 'Node', apiVersion: 'v1', metadata: { name: nodeName, uid: nodeName } };
+    recorder.event(node, 'Normal', 'Starting', '');
     const watching = Promise.all([services.run(signal), slices.run(signal), nodes.run(signal)]);
     const synced = Promise.all([services, slices, nodes].map(({ store }) => store.whenSynced()));
     await Promise.race([synced, watching]);
     await Promise.all([watching, proxy.run(signal)]);
   } finally {
+    recorder.close();
     health.close();
     for (const server of servers) closeServer(server);
     client.close();

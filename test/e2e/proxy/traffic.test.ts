@@ -148,6 +148,12 @@ const podReady = async (name: string): Promise<void> => {
   });
 };
 
+test('the node shows that the proxy has started, in the words of kube-proxy', async () => {
+  await eventually('the event', async () =>
+    /^ +Normal +Starting .* kube-proxy *$/m.test(await lab.kubectl('describe', 'nodes')) ? true : undefined,
+  );
+});
+
 test('the commands of docs/services.md work as they are written', async () => {
   const page = await readFile(fileURLToPath(new URL('../../../docs/services.md', import.meta.url)), 'utf8');
   const blocks = [...page.matchAll(/^```sh proxied\n([\s\S]*?)^```$/gm)].map(([, script = '']) => script);
