@@ -168,7 +168,8 @@ export async function compareWithMachine(
 /**
  * Whether a process belongs to process `self`: `ours` descends from it, or was orphaned to init (as a daemon's children
  * are) and is in the cgroup of `self` or in one of pods; `other` descends from another process, such as a login or a cron
- * job, or is in a cgroup of a service manager. `cgroupOf`: the text of /proc/PID/cgroup. Pure.
+ * job, or is in a cgroup of a service manager, or is an ancestor of `self`, which a shell that has ended leaves to init as well.
+ * `cgroupOf`: the text of /proc/PID/cgroup. Pure.
  */
 export function ownerOf(
   entry: ProcessEntry,
@@ -176,6 +177,7 @@ export function ownerOf(
   self: number,
   cgroupOf: (pid: number) => string | undefined,
 ): 'ours' | 'other' {
+  if (isAncestor(entry.pid, self, byPid)) return 'other';
   const seen = new Set<number>();
   let current: ProcessEntry | undefined = entry;
   while (current !== undefined && !seen.has(current.pid)) {
@@ -191,6 +193,15 @@ export function ownerOf(
     current = byPid.get(current.ppid);
   }
   return 'other';
+}
+
+function isAncestor(pid: number, of: number, byPid: ReadonlyMap<number, ProcessEntry>): boolean {
+  const seen = new Set<number>();
+  for (let at = byPid.get(of)?.ppid; at !== undefined && !seen.has(at); at = byPid.get(at)?.ppid) {
+    if (at === pid) return true;
+    seen.add(at);
+  }
+  return false;
 }
 
 /** The programs that a lab starts and that outlive their parents. */

@@ -87,6 +87,7 @@ describe('whose process it is', () => {
     entry(60, 1, 'apt-daily'),
   ];
   const cgroups = new Map([
+    [10, '0::/user.slice/session-1.scope'],
     [20, '0::/user.slice/session-1.scope'],
     [50, '0::/user.slice/session-1.scope'],
     [51, '0::/kubepods.slice/kubepods-besteffort.slice/x.scope'],
@@ -101,6 +102,7 @@ describe('whose process it is', () => {
     [51, 'ours', 'an orphan in the cgroup of a pod'],
     [60, 'other', 'a service that the machine started meanwhile'],
     [40, 'other', 'a job of the login that also started us'],
+    [10, 'other', 'what we descend from, though init is its parent'],
   ])('%i is %s: %s', (pid, owner) => {
     const found = byPid.get(pid);
     if (found === undefined) throw new Error('no such process in the table');
