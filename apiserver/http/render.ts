@@ -126,7 +126,9 @@ export function renderList(row: ResourceKind, page: ListPage, options: RenderOpt
 export function renderItems(row: ResourceKind, views: readonly View[], options: RenderOptions): string {
   const { form } = options;
   if (form.as === 'object') {
-    return views.map(({ text }) => (row.custom === undefined ? withoutType(row, text) : text)).join(',');
+    if (row.custom !== undefined) return views.map(({ text }) => text).join(',');
+    const type = `{"kind":"${row.kind}","apiVersion":"${apiVersionOf(row)}",`;
+    return views.map(({ text }) => withoutType(text, type)).join(',');
   }
   const table = row.strategy.table ?? DEFAULT_TABLE;
   return views
@@ -136,9 +138,11 @@ export function renderItems(row: ResourceKind, views: readonly View[], options: 
     .join(',');
 }
 
-/** As in upstream's lists of Go types, an item of a built-in kind does not repeat what the list says it is. */
-function withoutType(row: ResourceKind, text: string): string {
-  const type = `{"kind":"${row.kind}","apiVersion":"${apiVersionOf(row)}",`;
+/**
+ * As in upstream's lists of Go types, an item of a built-in kind does not repeat what the list says it is. `type`: how the text of such an
+ * object usually begins.
+ */
+function withoutType(text: string, type: string): string {
   if (text.startsWith(type)) return `{${text.slice(type.length)}`;
   const { kind, apiVersion, ...item } = parseObject(text);
   return JSON.stringify(item);

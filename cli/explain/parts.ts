@@ -3,6 +3,7 @@
 // one's. Pure.
 
 import type { PodSpec } from '../../client/types.ts';
+import { claimNameOf } from '../../controlplane/storage/objects.ts';
 import type { Span } from '../../lib/trace.ts';
 import type { PodFacts, ServiceFacts } from './facts.ts';
 
@@ -44,21 +45,16 @@ export function eachVolume(facts: PodFacts): readonly PodFacts[] {
   return volumes.map((volume) => withVolume(facts, volume));
 }
 
-/** The claim of a volume, where it has one. */
-function claimOf({ pod }: PodFacts, { name, persistentVolumeClaim, ephemeral }: Volume): string | undefined {
-  return persistentVolumeClaim?.claimName ?? (ephemeral === undefined ? undefined : `${pod.metadata.name}-${name}`);
-}
-
 /** By which events call it: its own name, and that of its PersistentVolume. */
 function namesOf(facts: PodFacts, volume: Volume): readonly string[] {
-  const lookup = facts.references.claims.get(claimOf(facts, volume) ?? '');
+  const lookup = facts.references.claims.get(claimNameOf(facts.pod, volume) ?? '');
   const bound = lookup?.state === 'found' ? lookup.value.volume?.metadata.name : undefined;
   return [volume.name, ...(bound === undefined ? [] : [bound])];
 }
 
 function withVolume(facts: PodFacts, volume: Volume): PodFacts {
   const { pod, events, spans, references } = facts;
-  const claim = claimOf(facts, volume);
+  const claim = claimNameOf(facts.pod, volume);
   const others = (pod.spec.volumes ?? []).filter((each) => each !== volume).flatMap((each) => namesOf(facts, each));
   return {
     ...facts,

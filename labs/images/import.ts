@@ -40,7 +40,7 @@ export function registryOf(name: string): string {
   return host === 'docker.io' ? 'registry-1.docker.io' : host;
 }
 
-/** Whether a registry answers, with any status: 401 is the usual one. */
+/** Whether a registry answers: with the header of its API, as where it asks for credentials (401, the usual status), or with 200. */
 export async function registryAnswers(registry: string): Promise<boolean> {
   const answer = await httpAnswer(`https://${registry}/v2/`, AbortSignal.timeout(PROBE_MS));
   return answer !== undefined && ('docker-distribution-api-version' in answer.headers || answer.status === 200);
