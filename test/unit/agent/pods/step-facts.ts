@@ -4,14 +4,16 @@ import { hashContainer } from '../../../../agent/pods/hash.ts';
 import { killSpec } from '../../../../agent/pods/kill-spec.ts';
 import { DEFAULT_PODS_CONFIG } from '../../../../agent/pods/options.ts';
 import type { KillReason } from '../../../../agent/pods/pod-action.ts';
-import { admittedPod, type SyncingState } from '../../../../agent/pods/pod-state.ts';
+import { admittedPod, type PodState, type SyncingState } from '../../../../agent/pods/pod-state.ts';
+import { stepPod } from '../../../../agent/pods/pod-step.ts';
 import {
   ACTION_IDS,
   type LastingAction,
   NOTHING_UNDER_WAY,
+  type SyncAction,
   type UnderWay,
 } from '../../../../agent/pods/sync-action.ts';
-import type { SyncFacts } from '../../../../agent/pods/sync-facts.ts';
+import type { Step, SyncFacts } from '../../../../agent/pods/sync-facts.ts';
 import type {
   ContainerId,
   ContainerSnapshot,
@@ -142,4 +144,15 @@ export const CREATE_SANDBOX: Extract<LastingAction, { kind: 'createSandbox' }> =
   attempt: 0,
   prepared: false,
   replaced: undefined,
+};
+
+export const RUNNING = snapshotOf([instance('running')]);
+/** "kind id", or the kind alone. */
+export const words = ({ actions }: Step): string[] =>
+  actions.map((action: SyncAction) => ('id' in action ? `${action.kind} ${action.id}` : action.kind));
+export const step = (state: PodState, over: Partial<SyncFacts> = {}): Step => stepPod(state, facts(over));
+export const begun = (kind: SyncAction['kind'], { actions }: Step): SyncAction => {
+  const action = actions.find((each) => each.kind === kind);
+  if (action === undefined) throw new Error(`no ${kind} among ${actions.map((each) => each.kind).join(', ')}`);
+  return action;
 };
