@@ -35,9 +35,10 @@ export default defineConfig({
           // A worker keeps its modules from file to file: loading them anew for each took two thirds of the processor time.
           isolate: false,
           include: ['test/unit/**/*.test.ts', 'test/sim/**/*.test.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          expect: { poll: { timeout: 60_000 } },
+          // For giving up only, as below.
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
+          expect: { poll: { timeout: 120_000 } },
           setupFiles: ['test/support/patience.ts'],
           // vitest leaves one core to itself, which on two is half of the machine.
           maxWorkers: Math.max(2, availableParallelism()),

@@ -17,7 +17,7 @@ export interface ContentCacheOptions {
 
 const TOTAL_BYTES = 8 * 1024 * 1024;
 /** Long enough for the pods of one Deployment, that come together, to share one reading. */
-const BIG_STAYS_MS = 5_000;
+export const BIG_STAYS_MS = 5_000;
 
 interface Entry<T> {
   readonly object: T;

@@ -5,7 +5,7 @@ import { flushCompileCache } from 'node:module';
 import { afterAll, vi } from 'vitest';
 import { throwOnViolation } from '../../lib/invariant.ts';
 
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 120_000;
 /** A worker runs this for each of its files, and has one `vi`. */
 const PATIENT = Symbol.for('nodelet.patient');
 

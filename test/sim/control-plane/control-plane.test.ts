@@ -58,7 +58,7 @@ const MUTANTS: readonly Mutant[] = [
   },
   {
     what: 'maxUnavailable is ignored',
-    seeds: [10, 4, 7, 8, 3, 6, 12, 14, 15, 18],
+    seeds: [8, 7, 4, 10, 3, 6, 12, 14, 15, 18],
     found: /are available where \d+ must be/,
     options: { shown: withoutMaxUnavailable },
   },

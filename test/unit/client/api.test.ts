@@ -124,7 +124,7 @@ describe('requests', () => {
     const stop = new AbortController();
     const watching = Array.from({ length: 3 }, () => client.watch('/api/v1/pods', {}, stop.signal).next());
     const all = Promise.all(Array.from({ length: 20 }, () => client.get('/api/v1/pods')));
-    const deadline = Date.now() + 30_000;
+    const deadline = Date.now() + 120_000;
     let answered = 0;
     while (answered < 20 && Date.now() < deadline) {
       await settle();
@@ -292,11 +292,8 @@ describe('Retry-After', () => {
 
 describe('a server that cannot be reached', () => {
   it('refuses: one line', async () => {
-    const closed = createServer();
-    await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
-    const address = closed.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
-    await new Promise((resolve) => closed.close(resolve));
+    // Nothing listens there: a port that was free a moment ago may be another program's by now.
+    const port = 1;
     const error = await thrown(connect({ server: `https://127.0.0.1:${port}` }).get('/api/v1/pods'));
     expect(isUnreachable(error)).toBe(true);
     expect(String(error)).toContain(`cannot reach the API server https://127.0.0.1:${port}: connection refused`);
@@ -458,7 +455,7 @@ describe('watch', () => {
       response.writeHead(200).write(event('a'));
     };
     for await (const _event of connect().watch('/api/v1/pods', {}, new AbortController().signal)) break;
-    const deadline = Date.now() + 30_000;
+    const deadline = Date.now() + 120_000;
     while (!closed && Date.now() < deadline) await settle();
     expect(closed).toBe(true);
   });

@@ -19,23 +19,24 @@ function ownHelper(options: Parameters<typeof createExecHelper>[0] = {}): ExecHe
   return helper;
 }
 
-function pidsOf(word: string): number[] {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return pids.map(Number).filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(word);
-    } catch (error) {
-      if (isErrno(error, 'ENOENT', 'ESRCH')) return false; // Gone meanwhile.
-      throw error;
-    }
-  });
+/** Whether a file of the process has this text. */
+function has(pid: number, file: 'cmdline' | 'stat', text: string): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8').includes(text);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ESRCH')) return false; // Gone meanwhile.
+    throw error;
+  }
 }
 
-/** Helpers of this process. */
+function pidsOf(word: string): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((pid) => has(pid, 'cmdline', word));
+}
+
+/** Helpers of this process; other processes have their own, which come and go. */
 function helperPids(): number[] {
-  return pidsOf('exec-helper.pl').filter((pid) =>
-    readFileSync(`/proc/${pid}/stat`, 'utf8').includes(` ${process.pid} `),
-  );
+  return pidsOf('exec-helper.pl').filter((pid) => has(pid, 'stat', ` ${process.pid} `));
 }
 
 type Case = [what: string, file: string, args: readonly string[], options?: ExecOptions];
@@ -76,14 +77,14 @@ test.each(failures)('what cannot be started rejects alike: %s', async (...[, fil
 });
 
 test('a program past its time limit is killed, also when a child of it holds its output open', async () => {
-  const result = await shared.exec('sh', ['-c', 'sleep 2 & sleep 30'], { timeoutMs: 30 });
+  const result = await shared.exec('sh', ['-c', 'sleep 2 & sleep 1000'], { timeoutMs: 30 });
   expect(result).toMatchObject({ code: null, signal: 'SIGKILL', timedOut: true });
 });
 
 test('an abort ends the program and rejects', async () => {
   const stop = new AbortController();
   const marker = `marker-${process.pid}`;
-  const running = shared.exec('sh', ['-c', `: ${marker}; sleep 30; :`], { signal: stop.signal });
+  const running = shared.exec('sh', ['-c', `: ${marker}; sleep 1000; :`], { signal: stop.signal });
   const outcome = expect(running).rejects.toMatchObject({ name: 'AbortError' });
   await expect.poll(() => pidsOf(marker).length).toBe(1);
   stop.abort();
@@ -118,7 +119,7 @@ test('a helper that dies fails what it ran; programs are started directly until 
   const helper = ownHelper({ onMissing: (message) => messages.push(message), now: () => monotonicMs(now) });
   await helper.exec('true', []);
   const [pid = 0] = mine();
-  const lost = helper.exec('sleep', ['5']);
+  const lost = helper.exec('sleep', ['1000']);
   const rejected = expect(lost).rejects.toThrow('the outcome of sleep is unknown: the exec helper has ended');
   process.kill(pid, 'SIGKILL');
   await rejected;
@@ -156,7 +157,7 @@ test('an idle helper does not keep its process from ending', async () => {
     import { createExecHelper } from ${JSON.stringify(import.meta.resolve('../../../lib/exec-helper.ts'))};
     const { stdout } = await createExecHelper().exec('sh', ['-c', 'sleep 0.1; echo waited']);
     process.stdout.write(stdout);`;
-  const result = await exec(process.execPath, ['--input-type=module', '-e', script], { timeoutMs: 60_000 });
+  const result = await exec(process.execPath, ['--input-type=module', '-e', script], { timeoutMs: 300_000 });
   expect(result).toMatchObject({ code: 0, stdout: 'waited\n' });
 });
 

@@ -33,10 +33,8 @@ it('is undefined where nothing listens, for what is no HTTP, and for HTTPS that 
   for (const scheme of ['http', 'https']) {
     expect(await httpAnswer(`${scheme}://127.0.0.1:${port}/`, never)).toBeUndefined();
   }
-  const gone = createTcpServer();
-  const free = await listen(gone);
-  await new Promise((resolve) => gone.close(resolve));
-  expect(await httpAnswer(`http://127.0.0.1:${free}/`, never)).toBeUndefined();
+  // Nothing listens there: a port that was free a moment ago may be another program's by now.
+  expect(await httpAnswer('http://127.0.0.1:1/', never)).toBeUndefined();
 });
 
 it('is undefined when the signal aborts first', async () => {

@@ -60,7 +60,11 @@ async function andHeard(change: () => Promise<unknown>): Promise<void> {
   await change();
   await heard;
 }
-const put = (content: string, name = '10-net.conflist'): Promise<void> => writeFile(join(confDir, name), content);
+/** Whole at once: half of it would be another change. */
+const put = async (content: string, name = '10-net.conflist'): Promise<void> => {
+  await writeFile(join(host.dir, 'new'), content);
+  await rename(join(host.dir, 'new'), join(confDir, name));
+};
 
 describe('the status follows the conf dir', () => {
   it('from a directory that does not exist to a network, to a broken one, to none', async () => {
@@ -103,7 +107,7 @@ describe('the status follows the conf dir', () => {
     await mkdir(join(confDir, 'net'), { recursive: true });
     await put(CONF);
     await network.start();
-    await andHeard(() => writeFile(join(confDir, 'net', '20-two.conf'), '{"type":"two"}'));
+    await andHeard(() => put('{"type":"two"}', 'net/20-two.conf'));
     expect((await network.status()).message).toContain('failed to find plugin "two"');
   });
 

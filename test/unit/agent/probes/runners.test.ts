@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from 'node:net';
 import { Server as GrpcServer, ServerCredentials, status } from '@grpc/grpc-js';
@@ -13,6 +14,10 @@ import { loadProto } from '../../../../proto/load.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const never = new AbortController().signal;
+/** For giving up only. */
+const PATIENCE_MS = 120_000;
+/** Node's diagnostics channel. */
+const RESPONSE = 'http.client.response.finish';
 const closing: (() => void)[] = [];
 afterEach(() => {
   for (const close of closing.splice(0)) close();
@@ -31,17 +36,24 @@ function listen(server: Server | TcpServer): Promise<number> {
   });
 }
 
-async function freePort(): Promise<number> {
-  const server = createTcpServer();
-  const port = await listen(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+/** Nothing listens there: one that was free a moment ago may be another program's by now. */
+const CLOSED_PORT = 1;
+
+/** Resolves when a client in this process has the head of its response. */
+function responseBegan(): Promise<void> {
+  return new Promise((resolve) => {
+    const seen = (): void => {
+      unsubscribe(RESPONSE, seen);
+      resolve();
+    };
+    subscribe(RESPONSE, seen);
+  });
 }
 
 describe('an httpGet probe', () => {
   const http = createHttpRunner(systemClock);
-  const ask = (port: number, action: object = {}, timeoutMs = 2_000) =>
-    http(httpGetRequest({ port, ...action }, {}, '127.0.0.1', 'probe'), timeoutMs, never);
+  const ask = (port: number, action: object = {}) =>
+    http(httpGetRequest({ port, ...action }, {}, '127.0.0.1', 'probe'), PATIENCE_MS, never);
   const serve = (listener: RequestListener) => listen(createServer(listener));
 
   it('sends the headers of the probe, its own Host, and closes the connection', async () => {
@@ -101,9 +113,9 @@ describe('an httpGet probe', () => {
   });
 
   it('fails with the words of a dial when nothing listens', async () => {
-    const port = await freePort();
-    const why = `dial tcp 127.0.0.1:${port}: connect: connection refused`;
-    expect(await ask(port)).toEqual({ kind: 'failure', output: `Get "http://127.0.0.1:${port}/": ${why}` });
+    const why = `dial tcp 127.0.0.1:${CLOSED_PORT}: connect: connection refused`;
+    const output = `Get "http://127.0.0.1:${CLOSED_PORT}/": ${why}`;
+    expect(await ask(CLOSED_PORT)).toEqual({ kind: 'failure', output });
   });
 
   it('fails when no answer comes in time', async () => {
@@ -145,7 +157,13 @@ describe('an httpGet probe', () => {
 
   it('knows nothing when the body stops in the middle', async () => {
     const port = await serve((_, response) => response.writeHead(200, { 'Content-Length': 100 }).write('half'));
-    expect(await ask(port, {}, 1_000)).toEqual({
+    const clock = new VirtualClock();
+    const probe = httpGetRequest({ port }, {}, '127.0.0.1', 'probe');
+    const began = responseBegan();
+    const requested = createHttpRunner(clock)(probe, 1_000, never);
+    await began;
+    await clock.advance(1_000);
+    expect(await requested).toEqual({
       kind: 'error',
       state: 'failure',
       message: 'context deadline exceeded (Client.Timeout or context cancellation while reading body)',
@@ -155,7 +173,7 @@ describe('an httpGet probe', () => {
   it('rejects with the reason when it is abandoned', async () => {
     const port = await serve(() => undefined);
     const stop = new AbortController();
-    const requested = http(httpGetRequest({ port }, {}, '127.0.0.1', 'probe'), 5_000, stop.signal);
+    const requested = http(httpGetRequest({ port }, {}, '127.0.0.1', 'probe'), PATIENCE_MS, stop.signal);
     setImmediate(() => stop.abort(new Error('the probe ended')));
     await expect(requested).rejects.toThrow('the probe ended');
   });
@@ -165,12 +183,12 @@ describe('a tcpSocket probe', () => {
   const tcp = createTcpRunner(systemClock);
   it('succeeds when a connection can be made', async () => {
     const port = await listen(createTcpServer((socket) => socket.destroy()));
-    expect(await tcp({ host: '127.0.0.1', port }, 1_000, never)).toEqual({ kind: 'success', output: '' });
+    expect(await tcp({ host: '127.0.0.1', port }, PATIENCE_MS, never)).toEqual({ kind: 'success', output: '' });
   });
   it('fails with the words of a dial when nothing listens', async () => {
-    const port = await freePort();
-    const output = `dial tcp 127.0.0.1:${port}: connect: connection refused`;
-    expect(await tcp({ host: '127.0.0.1', port }, 1_000, never)).toEqual({ kind: 'failure', output });
+    const output = `dial tcp 127.0.0.1:${CLOSED_PORT}: connect: connection refused`;
+    const target = { host: '127.0.0.1', port: CLOSED_PORT };
+    expect(await tcp(target, PATIENCE_MS, never)).toEqual({ kind: 'failure', output });
   });
 });
 
@@ -210,7 +228,7 @@ describe('an exec probe', () => {
 
 describe('a grpc probe', () => {
   const grpc = createGrpcRunner(systemClock);
-  const ask = (port: number, service = '', timeoutMs = 2_000) =>
+  const ask = (port: number, service = '', timeoutMs = PATIENCE_MS) =>
     grpc({ host: '127.0.0.1', port, service }, timeoutMs, never);
 
   async function serve(withHealth: boolean): Promise<number> {
@@ -236,24 +254,25 @@ describe('a grpc probe', () => {
   }
 
   it.each([
-    ['succeeds when the service serves', '', 2_000, { kind: 'success', output: 'service healthy' }],
+    ['succeeds when the service serves', '', PATIENCE_MS, { kind: 'success', output: 'service healthy' }],
     [
       'fails when it says that it does not',
       'bad',
-      2_000,
+      PATIENCE_MS,
       { kind: 'failure', output: 'service unhealthy (responded with "NOT_SERVING")' },
     ],
     [
       'fails when it does not know the service',
       'missing',
-      2_000,
+      PATIENCE_MS,
       { kind: 'failure', output: 'error: health rpc probe failed: rpc error: code = NotFound desc = unknown service' },
     ],
     [
       'fails when no answer comes in time',
       'slow',
-      1_000,
-      { kind: 'failure', output: 'timeout: health rpc did not complete within 1s' },
+      // The connection is made within it.
+      3_000,
+      { kind: 'failure', output: 'timeout: health rpc did not complete within 3s' },
     ],
   ])('%s', async (_name, service, timeoutMs, outcome) => {
     const port = await serve(true);
@@ -269,8 +288,8 @@ describe('a grpc probe', () => {
   });
 
   it('fails when nothing listens, once its time is over', async () => {
-    const port = await freePort();
-    const output = `timeout: failed to connect service "127.0.0.1:${port}" within 1s: context deadline exceeded`;
-    expect(await ask(port, '', 1_000)).toEqual({ kind: 'failure', output });
+    const address = `127.0.0.1:${CLOSED_PORT}`;
+    const output = `timeout: failed to connect service "${address}" within 1s: context deadline exceeded`;
+    expect(await ask(CLOSED_PORT, '', 1_000)).toEqual({ kind: 'failure', output });
   });
 });

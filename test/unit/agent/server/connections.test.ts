@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../../lib/clock.ts';
 import { type Client, dial, openConnections } from '../../../support/tls-clients.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { OPEN, ServerStand } from './stand.ts';
 import { container } from './support.ts';
 
@@ -110,13 +111,15 @@ test('a log that is followed without a credential, where that is allowed, is cut
   await writeFile(log, '');
   stand.pods.containers = [container('abc', log)];
   stand.logs.endless = true;
+  const clock = new VirtualClock();
   const port = await stand.start(OPEN, {
-    clock: systemClock,
+    clock,
     connections: { timeouts: { unauthenticatedMs: 500, responseMs: 500 } },
   });
   const follower = await open(port);
   await follower.send('GET /containerLogs/demo/web/c?follow=true HTTP/1.1\r\nHost: x\r\n\r\n').sees('two');
   const silent = await open(port);
+  await clock.advance(500);
   await silent.ended;
   expect(follower.socket.readableEnded).toBe(false);
   expect(stand.logs.aborted).toBe(false);

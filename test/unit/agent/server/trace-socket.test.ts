@@ -125,12 +125,12 @@ test('readers are few: the seventeenth is refused, and has a place again when an
   readers[0]?.socket.destroy();
   await vi.waitFor(async () => {
     const next = reader();
-    try {
-      await vi.waitFor(() => expect(next.names()).toEqual(['a']), { timeout: 500 });
-    } finally {
-      // One that was slow has a place, which the next one would not get.
-      next.socket.destroy();
-    }
+    const closed = once(next.socket, 'close');
+    // What has a place has something to read.
+    await Promise.race([once(next.socket, 'data'), closed]);
+    next.socket.destroy();
+    await closed;
+    expect(next.names()).toEqual(['a']);
   });
   for (const { socket } of readers) socket.destroy();
 });

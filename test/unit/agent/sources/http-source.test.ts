@@ -135,7 +135,7 @@ describe('fetching', () => {
   });
 
   it('sends the headers, and follows where it is sent', async () => {
-    expect(await fetchText(`${base}/moved`, { 'x-a': ['1', '2'] }, 5_000)).toBe('"1, 2"');
+    expect(await fetchText(`${base}/moved`, { 'x-a': ['1', '2'] }, 60_000)).toBe('"1, 2"');
   });
 
   const failures: readonly [string, string, RegExp][] = [
@@ -145,6 +145,6 @@ describe('fetching', () => {
     ['being sent round in circles', '/round', /stopped after 10 redirects/],
   ];
   test.each(failures)('%s is an error', async (_name, path, message) => {
-    await expect(fetchText(`${base}${path}`, {}, path === '/silent' ? 200 : 10_000)).rejects.toThrow(message);
+    await expect(fetchText(`${base}${path}`, {}, path === '/silent' ? 200 : 60_000)).rejects.toThrow(message);
   });
 });

@@ -7,7 +7,7 @@ import { podOf } from '../../../../agent/sources/manifest.ts';
 
 const MB = 1_000_000;
 /** For giving up only: two busy cores may take long over what a quiet machine reads in a second. */
-const PATIENCE_MS = 50_000;
+const PATIENCE_MS = 500_000;
 const head =
   'apiVersion: v1\nkind: Pod\nmetadata:\n  name: big\nspec:\n  containers:\n  - name: main\n    image: busybox\n';
 
@@ -67,14 +67,10 @@ describe('a long manifest', () => {
     ['nested without end', '['.repeat(200_000)],
     ['of lists in lists', `${'- '.repeat(50_000)}x`],
     ['of nothing but mistakes', '\t: : :\n@@ ]\n'.repeat(20_000)],
-  ])(
-    '%s is refused, and costs the agent nothing',
-    async (_, text) => {
-      const { outcome, heapMB, cpuMs } = await costOf(() => decodeAside(text, PATIENCE_MS));
-      expect(String(outcome)).toMatch(/^ManifestError: (is neither YAML nor JSON|cannot be (read|unfolded))/);
-      expect(heapMB).toBeLessThan(60);
-      expect(cpuMs).toBeLessThan(here / 2);
-    },
-    60_000,
-  );
+  ])('%s is refused, and costs the agent nothing', async (_, text) => {
+    const { outcome, heapMB, cpuMs } = await costOf(() => decodeAside(text, PATIENCE_MS));
+    expect(String(outcome)).toMatch(/^ManifestError: (is neither YAML nor JSON|cannot be (read|unfolded))/);
+    expect(heapMB).toBeLessThan(60);
+    expect(cpuMs).toBeLessThan(here / 2);
+  });
 });

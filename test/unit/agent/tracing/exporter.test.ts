@@ -2,9 +2,9 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startSpanExporter } from '../../../../agent/tracing/exporter.ts';
-import { systemClock } from '../../../../lib/clock.ts';
 import { Tracer } from '../../../../lib/trace.ts';
 import { type CollectedSpan, type Collector, startCollector } from '../../../otlp-collector/collector.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const pod = { namespace: 'demo', name: 'web', uid: 'u-1' };
 const MILLION = 1_000_000;
@@ -12,11 +12,14 @@ const MILLION = 1_000_000;
 let collector: Collector;
 let logged: string[];
 let tracer: Tracer;
+/** Stands still: closing waits until the collector has everything, however long that takes. */
+let clock: VirtualClock;
 
 beforeEach(async () => {
   collector = await startCollector();
   logged = [];
   tracer = new Tracer();
+  clock = new VirtualClock();
 });
 afterEach(() => collector.close());
 
@@ -28,7 +31,7 @@ function start(samplingRatePerMillion: number, url = `http://${collector.endpoin
     nodeName: 'n1',
     key: 'run-1',
     tracer,
-    clock: systemClock,
+    clock,
     log,
   });
 }
@@ -136,6 +139,8 @@ test('a collector that is away is a line in the log, and holds up nothing', asyn
   const exporter = start(MILLION);
   await tracer.span('worker', 'syncPod', {}, () => undefined);
   // The exporter tries for longer than closing waits; its failure is logged by whichever comes first.
-  await exporter.close();
+  const closed = exporter.close();
+  await clock.advance(1_000);
+  await closed;
   expect(collector.spans).toEqual([]);
 });

@@ -70,29 +70,32 @@ describe('the atomic writer', () => {
   });
 
   test('a reader never sees a mixture of two versions', async () => {
-    const stop = new Int32Array(new SharedArrayBuffer(4));
+    const [STOP, VERSIONS] = [0, 1];
+    const shared = new Int32Array(new SharedArrayBuffer(8));
     await write({ a: '0', b: '0' });
     // The reader has a thread of its own: a write is one piece of work for the thread that does it.
     const reader = new Worker(
       `const { readFileSync, readlinkSync } = require('node:fs');
        const { parentPort, workerData } = require('node:worker_threads');
-       const stop = new Int32Array(workerData.stop);
+       const shared = new Int32Array(workerData.shared);
        const seen = new Set();
        const read = (file) => { try { return readFileSync(file, 'utf8'); } catch { return undefined; } };
        parentPort.postMessage('reading');
-       while (Atomics.load(stop, 0) === 0) {
+       while (Atomics.load(shared, ${STOP}) === 0) {
          // One resolution of ..data, as a careful reader does it; both files come from the same version.
          const version = workerData.dir + '/' + readlinkSync(workerData.dir + '/..data');
          const [a, b] = [read(version + '/a'), read(version + '/b')];
          if (a !== undefined && b !== undefined) seen.add(a + ' ' + b);
+         Atomics.store(shared, ${VERSIONS}, seen.size);
        }
        parentPort.postMessage([...seen]);`,
-      { eval: true, workerData: { dir, stop: stop.buffer } },
+      { eval: true, workerData: { dir, shared: shared.buffer } },
     );
     await once(reader, 'message');
-    for (let i = 1; i < 300; i++) await write({ a: String(i), b: String(i) });
+    // Until the reader, which may have to wait for a processor, has seen some of them.
+    for (let i = 1; i < 300 || Atomics.load(shared, VERSIONS) < 2; i++) await write({ a: String(i), b: String(i) });
     const reported = once(reader, 'message');
-    Atomics.store(stop, 0, 1);
+    Atomics.store(shared, STOP, 1);
     const seen: string[] = (await reported)[0];
     await reader.terminate();
     expect(seen.filter((pair) => pair.split(' ')[0] !== pair.split(' ')[1])).toEqual([]);

@@ -11,11 +11,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { BIG_STAYS_MS } from '../../../../agent/api/content-cache.ts';
 import { contentOf, isSecret, NAMESPACE, objectName, ownFile, SHARED } from './full-node-pods.ts';
 
 const PODS = 110;
 /** Less than all contents together; what the agent once had. */
 const OLD_SPACE_MIB = 96;
+/** For giving up only. */
+const PATIENCE_MS = 300_000;
 const PROGRAM = join(import.meta.dirname, 'full-node-program.ts');
 
 /** An API server with the objects of full-node-pods.ts, all of one version, made when they are asked for. */
@@ -133,25 +136,27 @@ const all = Array.from({ length: PODS }, (_, index) => index);
 const KEPT_BYTES = 40 * 1024 * 1024;
 
 test('110 pods with 110 MB of ConfigMaps and Secrets: mounted, followed, and mounted again by the next agent', async () => {
+  const began = performance.now();
   const first = new Agent(url, root);
   agent = first;
   expect((await first.line()).mounted).toBe(PODS);
-  // Each object was asked for once; the one that all share may have been dropped and read again.
-  expect(server.reads).toBeLessThan(PODS * 1.2);
+  // Each object was asked for once; the one that all share may have been dropped and read again, as often as time passed.
+  const drops = (performance.now() - began) / BIG_STAYS_MS;
+  expect(server.reads).toBeLessThan(PODS * 1.2 + drops);
   expect(all.filter((index) => !shows(index))).toEqual([]);
-  await vi.waitFor(() => expect(server.watching).toBe(PODS + 1), { timeout: 60_000, interval: 100 });
+  await vi.waitFor(() => expect(server.watching).toBe(PODS + 1), { timeout: PATIENCE_MS, interval: 100 });
   await vi.waitFor(async () => expect(await first.bytes()).toBeLessThan(KEPT_BYTES), {
-    timeout: 60_000,
+    timeout: PATIENCE_MS,
     interval: 500,
   });
 
   await server.changeAll();
   await vi.waitFor(() => expect(all.find((index) => !shows(index))).toBeUndefined(), {
-    timeout: 60_000,
+    timeout: PATIENCE_MS,
     interval: 300,
   });
   await vi.waitFor(async () => expect(await first.bytes()).toBeLessThan(KEPT_BYTES), {
-    timeout: 60_000,
+    timeout: PATIENCE_MS,
     interval: 500,
   });
 
@@ -161,7 +166,7 @@ test('110 pods with 110 MB of ConfigMaps and Secrets: mounted, followed, and mou
   expect((await second.line()).mounted).toBe(PODS);
   expect(all.filter((index) => !shows(index))).toEqual([]);
   await vi.waitFor(async () => expect(await second.bytes()).toBeLessThan(KEPT_BYTES), {
-    timeout: 60_000,
+    timeout: PATIENCE_MS,
     interval: 500,
   });
-}, 180_000);
+}, 1_200_000);

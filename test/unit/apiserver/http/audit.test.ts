@@ -52,7 +52,7 @@ async function eventsOf(id: string): Promise<readonly unknown[]> {
 
 /** The events of a request, once there are `count`. */
 async function events(id: string, count: number): Promise<readonly unknown[]> {
-  await vi.waitFor(async () => expect((await eventsOf(id)).length).toBeGreaterThanOrEqual(count), { timeout: 10_000 });
+  await vi.waitFor(async () => expect((await eventsOf(id)).length).toBeGreaterThanOrEqual(count));
   const found = await eventsOf(id);
   expect(found).toHaveLength(count);
   return found;

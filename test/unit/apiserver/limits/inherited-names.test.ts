@@ -19,7 +19,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'nodelet-names-'));
   server = await BodiesServer.start(directory);
   await post(`${NS}/serviceaccounts`, { kind: 'ServiceAccount', metadata: { name: 'default' } });
-}, 120_000);
+});
 afterAll(async () => {
   await server.close();
   await rm(directory, { recursive: true });
