@@ -17,7 +17,7 @@ import {
   probeFilesystem,
 } from './filesystems.ts';
 import { freeBytes, imageSize } from './images.ts';
-import { attachLoop, detachLoop, type LoopDevice, listLoopDevices, refreshLoop } from './loop-devices.ts';
+import { attachLoop, detachLoop, type LoopDevice, listLoopDevices, refreshLoop, whenReleased } from './loop-devices.ts';
 import { loopOf, type Mount, mountAt, mountDevice } from './mounts.ts';
 import type { VolumeRecord } from './records.ts';
 import type { Work } from './work.ts';
@@ -26,6 +26,23 @@ import type { Work } from './work.ts';
 export async function loopsOf(work: Work, volumeId: string): Promise<readonly LoopDevice[]> {
   const image = work.store.volumeImage(volumeId);
   return (await listLoopDevices()).filter((each) => each.image === image && !each.deleted);
+}
+
+/** How long NodeStageVolume waits for a filesystem that NodeUnstageVolume has unmounted, ms; the kubelet waits for 2 min. */
+const HELD_ELSEWHERE_MS = 60_000;
+
+/**
+ * A device that was detached and is still there; undefined when it has gone. A mount namespace that was made while it was
+ * mounted keeps it until that namespace's own mount is taken down, mostly a moment later. What is mounted until then is the same
+ * filesystem as it was, closed for writing when it was so, and e2fsck and resize2fs refuse it: so this waits. It does not
+ * where the filesystem is mounted in this namespace, which keeps it for as long.
+ */
+async function heldDevice(work: Work, held: LoopDevice | undefined): Promise<LoopDevice | undefined> {
+  if (held === undefined) return undefined;
+  const isMountedHere = (await readMounts()).some((mount) => loopOf(mount) === held.device);
+  if (isMountedHere) return held;
+  const isGone = await whenReleased(held.device, held.image, HELD_ELSEWHERE_MS, work.driver.clock);
+  return isGone ? undefined : held;
 }
 
 /**
@@ -39,7 +56,8 @@ export async function attach(
   use: 'mount' | 'block' = 'block',
 ): Promise<string> {
   const existing = (await loopsOf(work, volumeId)).filter((each) => each.readonly === readonly);
-  const kept = existing.find((each) => !each.autoclear) ?? (use === 'mount' ? existing[0] : undefined);
+  const kept =
+    existing.find((each) => !each.autoclear) ?? (use === 'mount' ? await heldDevice(work, existing[0]) : undefined);
   if (kept === undefined) return attachLoop(work.store.volumeImage(volumeId), readonly, work.run);
   await refreshLoop(kept.device, work.run);
   return kept.device;

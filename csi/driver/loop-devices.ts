@@ -59,21 +59,34 @@ export async function refreshLoop(device: string, run: Exec): Promise<void> {
   await execOk('losetup', ['--set-capacity', device], {}, run);
 }
 
+type WaitingClock = Pick<Clock, 'monotonic' | 'sleep'>;
 const GONE_MS = 2_000;
+const LOOK_MS = 10;
+
+/** Waits at most `limitMs` until the device has another image than this one, or none. Whether that is so. */
+export function whenReleased(
+  device: string,
+  image: string | undefined,
+  limitMs: number,
+  clock: WaitingClock = systemClock,
+): Promise<boolean> {
+  const isReleased = async (): Promise<boolean> => {
+    const now = await loopImage(device);
+    return now === undefined || now === '' || now !== image;
+  };
+  return poll(isReleased, { clock, everyMs: LOOK_MS, limitMs });
+}
 
 /**
  * No error when it is detached already. A process that has it open (udev opens every new device) keeps it for a moment,
  * which is waited for; a mount in another mount namespace keeps it until it is unmounted.
  */
-export async function detachLoop(
-  device: string,
-  run: Exec,
-  clock: Pick<Clock, 'monotonic' | 'sleep'> = systemClock,
-): Promise<void> {
+export async function detachLoop(device: string, run: Exec, clock: WaitingClock = systemClock): Promise<void> {
+  const image = await loopImage(device);
   const result = await run('losetup', ['--detach', device]);
   if (result.code !== 0) {
     if (/no such device/i.test(result.stderr)) return;
     throw new DriverError('INTERNAL', `losetup --detach ${device}: ${result.stderr.trim()}`);
   }
-  await poll(async () => (await loopImage(device)) === undefined, { clock, everyMs: 10, limitMs: GONE_MS });
+  await whenReleased(device, image, GONE_MS, clock);
 }

@@ -20,6 +20,7 @@ import type { VolumeCapability } from '../../../proto/gen/csi/v1/VolumeCapabilit
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 
 export const MiB = 1024 * 1024;
+const GIVE_UP_MS = 120_000;
 
 export interface Call {
   readonly method: string;
@@ -76,7 +77,7 @@ export class TestDriver {
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
     this.#process = child;
-    const deadline = Date.now() + 120_000;
+    const deadline = Date.now() + GIVE_UP_MS;
     while (!output.includes('serves')) {
       if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the driver ended: ${output}`);
       if (Date.now() > deadline) throw new Error(`the driver does not serve: ${output}`);
@@ -128,7 +129,7 @@ export class TestDriver {
 
   /** A device that another process has open, as udev a new one, goes a moment after it was detached: waited for. */
   async loops(): Promise<readonly LoopDevice[]> {
-    const deadline = performance.now() + 30_000;
+    const deadline = performance.now() + GIVE_UP_MS;
     for (;;) {
       const own = (await listLoopDevices()).filter((loop) => loop.image.startsWith(`${this.root}/`));
       if (!own.some((loop) => loop.autoclear) || performance.now() > deadline) return own;

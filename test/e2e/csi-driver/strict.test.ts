@@ -2,7 +2,9 @@
 // arguments that do not belong together. And what it does beyond the Controller's volumes: inline volumes, limits, conditions.
 // One file past 500 lines, since its rules share one driver process: another file would start another.
 
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat, statfs, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -315,7 +317,7 @@ describe('the loop-device driver', () => {
 
   test('shares its state with no second driver', async () => {
     const args = ['csi-driver', '--endpoint', `unix://${driver.root}/other.sock`, '--state-dir', driver.stateDir];
-    const second = await exec(NODELET, args, { timeoutMs: 60_000 });
+    const second = await exec(NODELET, args, { timeoutMs: 300_000 });
     expect([second.code, second.stderr]).toEqual([
       1,
       expect.stringContaining('another driver has the state directory'),
@@ -323,7 +325,7 @@ describe('the loop-device driver', () => {
     const socket = await exec(
       NODELET,
       ['csi-driver', '--endpoint', driver.endpoint, '--state-dir', `${driver.root}/fresh`],
-      { timeoutMs: 60_000 },
+      { timeoutMs: 300_000 },
     );
     expect([socket.code, socket.stderr]).toEqual([1, expect.stringContaining('another process serves')]);
   });
@@ -348,6 +350,39 @@ describe('the loop-device driver', () => {
       await volume.stage();
       await volume.publish();
     }
+    const { usage } = await driver.client.node.NodeGetVolumeStats({ volume_id: volume.id, volume_path: volume.target });
+    expect(Number(usage[0]?.total)).toBeGreaterThan(200 * MiB);
+    expect(await readFile(join(volume.target, 'a'), 'utf8')).toBe('b');
+    await volume.down();
+  });
+
+  test('stages no filesystem that a new mount namespace still has: it waits until that is gone, and then grows it', async () => {
+    const volume = await published();
+    await writeFile(join(volume.target, 'a'), 'b');
+    // As of a container that is just being made: a copy of all mounts, which receives no unmount.
+    const other = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', 'echo ready; exec cat'], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    const ended = once(other, 'close');
+    await once(other.stdout, 'data');
+    const own = async () => (await listLoopDevices()).filter(({ image }) => image.includes(volume.id));
+    await volume.unpublish();
+    await volume.unstage();
+    expect(await own()).toMatchObject([{ autoclear: true }]);
+    await driver.client.controller.ControllerExpandVolume({
+      volume_id: volume.id,
+      capacity_range: { required_bytes: 256 * MiB },
+      secrets: { token: 'open sesame' },
+    });
+    const staged = untilItsTurn(() => volume.stage());
+    // It has begun, and waits.
+    await expect.poll(() => outcome(volume.unstage())).toBe('ABORTED');
+    expect(await own()).toMatchObject([{ autoclear: true }]);
+    other.stdin.end();
+    await ended;
+    await staged;
+    expect(await own()).toMatchObject([{ autoclear: false }]);
+    await volume.publish();
     const { usage } = await driver.client.node.NodeGetVolumeStats({ volume_id: volume.id, volume_path: volume.target });
     expect(Number(usage[0]?.total)).toBeGreaterThan(200 * MiB);
     expect(await readFile(join(volume.target, 'a'), 'utf8')).toBe('b');
@@ -481,8 +516,6 @@ describe('on a disk that becomes full', () => {
     expect((await look(used)).volume_condition?.message).toMatch(READ_ONLY);
     await used.unpublish();
     await used.unstage();
-    // A mount namespace that is just being made has the file system, as it was, for a moment.
-    await expect.poll(async () => (await driver.loops()).filter(({ image }) => image.includes(used.id))).toEqual([]);
     await up(used);
     expect((await look(used)).volume_condition).toEqual(NORMAL);
     const device = (await driver.loops()).find((loop) => loop.image.includes(used.id))?.device ?? '';
