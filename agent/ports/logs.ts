@@ -2,6 +2,7 @@
 // format; the kubelet's HTTPS API serves it. Types only.
 
 import type { EpochMs } from '../../lib/clock.ts';
+import type { ContainerId } from './runtime.ts';
 
 /** PodLogOptions, with times as numbers. */
 export interface LogOptions {
@@ -24,5 +25,18 @@ export interface LogReader {
    * or `isRunning` returns false and everything written has been read; rotation is followed. Rejects with ENOENT when there is
    * no such file.
    */
-  readLogs(path: string, options: LogOptions, isRunning: () => boolean, signal: AbortSignal): AsyncIterable<Uint8Array>;
+  readLogs(
+    path: string,
+    options: LogOptions,
+    isRunning: () => boolean | Promise<boolean>,
+    signal: AbortSignal,
+  ): AsyncIterable<Uint8Array>;
+}
+
+export interface LogWriter {
+  /**
+   * Resolves once the runtime has written the log of a container that has exited to its end: an exit is announced while the
+   * runtime still copies what the container wrote last.
+   */
+  logWritten(id: ContainerId): Promise<void>;
 }

@@ -69,12 +69,12 @@ function createParts(options: CriRuntimeOptions) {
     ...(onTrouble === undefined ? {} : { onTrouble }),
     ...(onRelist === undefined ? {} : { onRelist }),
   });
-  return { client, stop, listeners, cache, observer, files, context, events, deadlineMs };
+  return { client, stop, listeners, cache, observer, exits, files, context, events, deadlineMs };
 }
 
 /** The runtime need not be up: calls fail with UNAVAILABLE until it is. */
 export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
-  const { client, stop, listeners, cache, observer, files, context, events, deadlineMs } = createParts(options);
+  const { client, stop, listeners, cache, observer, exits, files, context, events, deadlineMs } = createParts(options);
   const sandboxes = new PodSandboxes(context, options);
   const containers = new Containers(context, sandboxes);
   const images = new Images(context, sandboxes);
@@ -113,6 +113,7 @@ export function createCriRuntime(options: CriRuntimeOptions): CriRuntime {
     attachUrl: (id, streams) => streaming.attachUrl(id, streams),
     portForwardUrl: (id, ports) => streaming.portForwardUrl(id, ports),
     reopenContainerLog: (id) => streaming.reopenLog(id),
+    logWritten: (id) => exits.settled(id),
 
     watch: (listener) => events.watch(listener),
     plegProblem: () => events.problem(),

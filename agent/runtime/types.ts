@@ -1,6 +1,7 @@
 // What createCriRuntime returns beyond the ContainerRuntime port. Types only.
 
 import type { Pod } from '../../client/types.ts';
+import type { LogWriter } from '../ports/logs.ts';
 import type { ContainerRuntime, ContainerStats, PodRef, SandboxId } from '../ports/runtime.ts';
 import type { RecordProvenance } from './cache/runtime-cache.ts';
 import type { EventSource } from './options.ts';
@@ -13,7 +14,7 @@ export interface RuntimeCapabilities {
   readonly cgroupDriver: 'cgroupfs' | 'systemd' | undefined;
 }
 
-export interface CriRuntime extends ContainerRuntime {
+export interface CriRuntime extends ContainerRuntime, LogWriter {
   /** Reads them from the runtime; undefined while it is unreachable. */
   capabilities(): Promise<RuntimeCapabilities | undefined>;
   /** Every sandbox, straight from the runtime: also those that belong to no pod, such as another CRI client's. */

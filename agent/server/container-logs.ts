@@ -7,10 +7,9 @@ import { pipeline } from 'node:stream/promises';
 import type { EpochMs } from '../../lib/clock.ts';
 import { errnoOf, errorMessage, isErrno } from '../../lib/errors.ts';
 import { uidOf } from '../model/pod-uid.ts';
-import type { LogReader } from '../ports/logs.ts';
 import { HttpError } from './http-answer.ts';
 import { logContainerId, parseLogRequest } from './log-request.ts';
-import type { ServedPods } from './options.ts';
+import type { KubeletServerOptions } from './options.ts';
 
 export interface LogsRoute {
   readonly namespace: string;
@@ -23,8 +22,7 @@ export async function serveContainerLogs(
   route: LogsRoute,
   query: URLSearchParams,
   response: ServerResponse,
-  pods: ServedPods,
-  logs: LogReader,
+  { pods, logs, runtime }: Pick<KubeletServerOptions, 'pods' | 'logs' | 'runtime'>,
   now: EpochMs,
 ): Promise<void> {
   const { options, previous } = parseLogRequest(query, now);
@@ -53,10 +51,14 @@ export async function serveContainerLogs(
   response.writeHead(200, { 'content-type': 'text/plain' });
   // Who follows a silent container learns at once that there is a log.
   if (options.follow) response.flushHeaders();
-  const isRunning = (): boolean => {
-    const state = instance()?.state;
-    return state === 'running' || state === 'created';
+  const isRunning = async (): Promise<boolean> => {
+    const found = instance();
+    if (found?.state === 'running' || found?.state === 'created') return true;
+    if (found !== undefined) await runtime.logWritten(found.id);
+    return false;
   };
+  // Read once, it is read up to where it ends then.
+  if (!options.follow) await isRunning();
   const lines = Readable.from(logs.readLogs(path, options, isRunning, gone.signal));
   try {
     await pipeline(lines, response);

@@ -225,7 +225,7 @@ class HttpsKubeletServer implements KubeletServer {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const { pods, runtime, logs, clock, syncLoopHealth, usage } = this.#options;
+    const { pods, runtime, clock, syncLoopHealth, usage } = this.#options;
     if (route.kind === 'stream') throw new HttpError(400, 'Upgrade request required');
     if (request.method !== 'GET' && request.method !== 'HEAD') throw new HttpError(405, '405: Method Not Allowed');
     switch (route.kind) {
@@ -256,7 +256,7 @@ class HttpsKubeletServer implements KubeletServer {
       case 'configz':
         return sendJson(response, { kubeletconfig: printConfiguration(this.#options.options.config) }, clock);
       case 'containerLogs':
-        return await serveContainerLogs(route, query, response, pods, logs, clock.now());
+        return await serveContainerLogs(route, query, response, this.#options, clock.now());
       case 'nodeLogs':
         return await this.#nodeLogs(route.path, query, request, response);
     }

@@ -7,7 +7,7 @@ import type { ConnectionTimeouts } from '../../lib/connection-guard.ts';
 import type { ConnectionLimits } from '../../lib/connection-limits.ts';
 import type { Tracer } from '../../lib/trace.ts';
 import type { AgentOptions } from '../config/options.ts';
-import type { LogReader } from '../ports/logs.ts';
+import type { LogReader, LogWriter } from '../ports/logs.ts';
 import type { ContainerId, ContainerRuntime, PodSnapshot, PodUID } from '../ports/runtime.ts';
 import type { OwnPages, UsagePages } from '../ports/stats.ts';
 import type { NodeLogs } from './node-logs.ts';
@@ -30,7 +30,7 @@ export interface ServedPods {
 export interface KubeletServerOptions {
   readonly options: Pick<AgentOptions, 'nodeName' | 'nodeIPs' | 'certDir' | 'config'>;
   readonly pods: ServedPods;
-  readonly runtime: Pick<ContainerRuntime, 'execUrl' | 'attachUrl' | 'portForwardUrl' | 'listPods'>;
+  readonly runtime: Pick<ContainerRuntime, 'execUrl' | 'attachUrl' | 'portForwardUrl' | 'listPods'> & LogWriter;
   readonly logs: LogReader;
   /** The node's log directory, /var/log, and what reads its journal. */
   readonly nodeLogs: Pick<NodeLogs, 'directory' | 'exec'>;

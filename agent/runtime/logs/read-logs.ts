@@ -163,7 +163,7 @@ async function* read(
   clock: Clock,
   path: string,
   options: LogOptions,
-  isRunning: () => boolean,
+  isRunning: () => boolean | Promise<boolean>,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   const formatter = new LogFormatter(options);

@@ -141,15 +141,19 @@ test('a followed log goes on through a rotation that the runtime takes part in, 
     ),
   );
   const path = lab.runtime.containerLogPath(started.ref, 'main', 0);
-  let running = true;
+  let exited = false;
   lab.runtime.watch((event) => {
-    if (event.containerId === started.containerId && event.type === 'containerDied') running = false;
+    if (event.containerId === started.containerId && event.type === 'containerDied') exited = true;
   });
+  const isRunning = async (): Promise<boolean> => {
+    if (exited) await lab.runtime.logWritten(started.containerId);
+    return !exited;
+  };
   const reading = (async () => {
     let text = '';
     const options = { follow: true, timestamps: false };
-    const signal = AbortSignal.timeout(120_000);
-    for await (const chunk of createLogReader(systemClock).readLogs(path, options, () => running, signal)) {
+    const signal = AbortSignal.timeout(500_000);
+    for await (const chunk of createLogReader(systemClock).readLogs(path, options, isRunning, signal)) {
       text += Buffer.from(chunk).toString();
     }
     return text;

@@ -1,10 +1,12 @@
 // What the kubelet API passes through: logs, and the upgraded connections of exec, attach and port-forward.
 
-import { rm, writeFile } from 'node:fs/promises';
+import { appendFile, rm, writeFile } from 'node:fs/promises';
 import { connect as connectTcp, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createLogReader } from '../../../../agent/runtime/logs/read-logs.ts';
+import { systemClock } from '../../../../lib/clock.ts';
 import { OPEN, ServerStand } from './stand.ts';
 import { ask, container } from './support.ts';
 
@@ -58,6 +60,24 @@ describe('logs', () => {
       status: 400,
       body: expect.stringContaining('ENOENT'),
     });
+  });
+
+  test.each([
+    ['followed', '?follow=true'],
+    ['read once', ''],
+  ])('that are %s have what the runtime writes after the exit was announced', async (_how, query) => {
+    const path = join(stand.dir, '0.log');
+    const line = (text: string): string => `2026-01-01T00:00:00.000000000Z stdout F ${text}\n`;
+    await writeFile(path, line('early'));
+    stand.pods.containers = [container('abc', path, 'exited')];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const called = vi.spyOn(stand.runtime, 'logWritten').mockReturnValue(promise);
+    const port = await stand.start(OPEN, { logs: createLogReader(systemClock) });
+    const answer = ask(port, `/containerLogs/demo/web/c${query}`);
+    await vi.waitFor(() => expect(called).toHaveBeenCalledWith('abc'));
+    await appendFile(path, line('late'));
+    resolve();
+    expect(await answer).toMatchObject({ status: 200, body: 'early\nlate\n' });
   });
 
   test('that are followed end when the reader goes away', async () => {

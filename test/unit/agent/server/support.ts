@@ -105,7 +105,12 @@ export class FakeLogs implements LogReader {
   /** Goes on until the reader goes away. */
   endless = false;
   aborted = false;
-  async *readLogs(path: string, options: LogOptions, _isRunning: () => boolean, signal: AbortSignal) {
+  async *readLogs(
+    path: string,
+    options: LogOptions,
+    _isRunning: () => boolean | Promise<boolean>,
+    signal: AbortSignal,
+  ) {
     this.requested.push({ path, options });
     for (const chunk of this.chunks) yield Buffer.from(chunk);
     if (!this.endless) return;
@@ -131,6 +136,11 @@ export class FakeRuntime implements Pick<KubeletServerOptions['runtime'], 'execU
   }
   async listPods(): Promise<readonly PodSnapshot[]> {
     return [];
+  }
+  /** When the log of a container that has exited is complete. */
+  written: Promise<void> = Promise.resolve();
+  logWritten() {
+    return this.written;
   }
 }
 
