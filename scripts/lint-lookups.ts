@@ -12,7 +12,8 @@ import {
   SyntaxKind,
 } from 'typescript/unstable/ast';
 import { isBinaryExpression, isDeleteExpression, isElementAccessExpression } from 'typescript/unstable/ast/is';
-import { API, type Checker, type Project, type Type, TypeFlags } from 'typescript/unstable/sync';
+import { type Checker, type Type, TypeFlags } from 'typescript/unstable/sync';
+import { LintProject } from './lint-project.ts';
 
 export interface Lookup {
   readonly file: string;
@@ -70,7 +71,7 @@ function candidates(file: SourceFile): Candidate[] {
   return found;
 }
 
-function lookupsIn(project: Project, name: string, root: string): Lookup[] {
+function lookupsIn({ project, root }: LintProject, name: string): Lookup[] {
   const source = project.program.getSourceFile(name);
   if (source === undefined) return [];
   const all = candidates(source);
@@ -89,20 +90,11 @@ function lookupsIn(project: Project, name: string, root: string): Lookup[] {
     }));
 }
 
-/** Every such look-up in the files below `root` (ends with "/") that the project's tsconfig.json includes and `wanted` accepts. */
-export function unsafeLookups(root: string, wanted: (file: string) => boolean): Lookup[] {
-  const api = new API({ cwd: root });
-  try {
-    const [project] = api.updateSnapshot({ openProjects: [`${root}tsconfig.json`] }).getProjects();
-    if (project === undefined) throw new Error(`no project at ${root}tsconfig.json`);
-    const names = project.program.getSourceFileNames();
-    const files = names.filter((name) => name.startsWith(root) && !name.includes('/node_modules/'));
-    return files
-      .filter((name) => wanted(name.slice(root.length)) && !Object.hasOwn(ALLOWED, name.slice(root.length)))
-      .flatMap((name) => lookupsIn(project, name, root));
-  } finally {
-    api.close();
-  }
+/** Every such look-up in the project's files that `wanted` accepts. */
+export function unsafeLookups(project: LintProject, wanted: (file: string) => boolean): Lookup[] {
+  return project
+    .files((file) => wanted(file) && !Object.hasOwn(ALLOWED, file))
+    .flatMap((name) => lookupsIn(project, name));
 }
 
 /** What runs as nodelet; tests and scripts use their own names. */
@@ -112,7 +104,8 @@ export function isProduction(file: string): boolean {
 
 if (import.meta.main) {
   const root = fileURLToPath(new URL('..', import.meta.url));
-  const found = unsafeLookups(root, isProduction);
+  using project = new LintProject(root);
+  const found = unsafeLookups(project, isProduction);
   for (const { file, line, text } of found) {
     process.stderr.write(`${file}:${line}: ${text}: any string may be the key; use getOwn or setOwn, or a Map\n`);
   }

@@ -14,8 +14,9 @@ import {
   isPropertySignatureDeclaration,
   isVariableDeclaration,
 } from 'typescript/unstable/ast/is';
-import { API, type Checker, type Project, type Type, TypeFlags } from 'typescript/unstable/sync';
+import { type Checker, type Type, TypeFlags } from 'typescript/unstable/sync';
 import { isProduction } from './lint-lookups.ts';
+import { LintProject } from './lint-project.ts';
 
 export interface LooseTime {
   readonly file: string;
@@ -92,7 +93,7 @@ function clockOf(checker: Checker, type: Type | undefined): string | undefined {
   return type === undefined ? undefined : CLOCKS.exec(checker.typeToString(type))?.[1];
 }
 
-function timesIn(project: Project, name: string, root: string): LooseTime[] {
+function timesIn({ project, root }: LintProject, name: string): LooseTime[] {
   const source = project.program.getSourceFile(name);
   if (source === undefined) return [];
   const { moments, operations } = declared(source);
@@ -117,24 +118,15 @@ function timesIn(project: Project, name: string, root: string): LooseTime[] {
   return [...plain.map(({ node }) => place(node)), ...mixed.map(place)];
 }
 
-/** Every such moment in the files below `root` (ends with "/") that the project's tsconfig.json takes in and `wanted` accepts. */
-export function looseTimes(root: string, wanted: (file: string) => boolean): LooseTime[] {
-  const api = new API({ cwd: root });
-  try {
-    const [project] = api.updateSnapshot({ openProjects: [`${root}tsconfig.json`] }).getProjects();
-    if (project === undefined) throw new Error(`no project at ${root}tsconfig.json`);
-    return project.program
-      .getSourceFileNames()
-      .filter((name) => name.startsWith(root) && !name.includes('/node_modules/') && wanted(name.slice(root.length)))
-      .flatMap((name) => timesIn(project, name, root));
-  } finally {
-    api.close();
-  }
+/** Every such moment in the project's files that `wanted` accepts. */
+export function looseTimes(project: LintProject, wanted: (file: string) => boolean): LooseTime[] {
+  return project.files(wanted).flatMap((name) => timesIn(project, name));
 }
 
 if (import.meta.main) {
   const root = fileURLToPath(new URL('..', import.meta.url));
-  const found = looseTimes(root, isProduction);
+  using project = new LintProject(root);
+  const found = looseTimes(project, isProduction);
   for (const { file, line, text } of found) {
     process.stderr.write(
       `${file}:${line}: ${text}: a moment is EpochMs or MonotonicMs, and never one with the other\n`,
