@@ -1,5 +1,6 @@
 // `nodelet explain` as tests use it: the command's own code, called in this process. The shape of its JSON is that of docs/explain.md.
 
+import { expect } from 'vitest';
 import { runExplain } from '../../../cli/explain/main.ts';
 import { eventually } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
@@ -55,15 +56,46 @@ export async function answerFor(lab: TestLab, kind: string, name: string, more: 
   return JSON.parse((await runText(lab, kind, name, { ...more, output: 'json' })).text);
 }
 
-/** Waits until this rule gives the verdict for the pod: what comes before it (starting, being pulled) is right in its time. */
-export async function verdictFor(lab: TestLab, name: string, rule: string, verdict: RegExp = /./): Promise<Answer> {
+/**
+ * Waits until the answer passes `check`, which throws: a look has short deadlines of its own, of which a busy machine may miss one, and
+ * what comes before the answer (starting, being pulled) is right in its time.
+ */
+export async function answerWhen(
+  lab: TestLab,
+  kind: string,
+  name: string,
+  check: (answer: Answer) => void,
+  more: More = {},
+): Promise<Answer> {
   let last: Answer | undefined;
-  const look = async (): Promise<Answer | undefined> => {
-    last = await answerFor(lab, 'pod', `${lab.namespace}/${name}`);
-    return last.rule === rule && verdict.test(last.verdict) ? last : undefined;
+  const look = async (): Promise<Answer> => {
+    last = await answerFor(lab, kind, name, more);
+    check(last);
+    return last;
   };
-  const what = `the rule ${rule} with ${verdict} for pod ${name}`;
-  return await eventually(what, look, PATIENCE_MS).catch((error: unknown) => {
+  return await eventually(`the answer for ${kind} ${name}`, look, PATIENCE_MS).catch((error: unknown) => {
     throw new Error(`${error}; the answer is ${JSON.stringify(last, undefined, 1)}`);
   });
+}
+
+/** Waits until this rule gives the verdict for the pod, and the rest of the answer passes `check`. */
+export async function verdictFor(
+  lab: TestLab,
+  name: string,
+  rule: string,
+  verdict: RegExp = /./,
+  check: (answer: Answer) => void = () => undefined,
+): Promise<Answer> {
+  return await answerWhen(lab, 'pod', `${lab.namespace}/${name}`, (answer) => {
+    expect(answer.rule).toBe(rule);
+    expect(answer.verdict).toMatch(verdict);
+    check(answer);
+  });
+}
+
+/** The chain's texts, each with its call: "TEXT [NAME → TO: ANSWER]". */
+export function chainText({ chain }: Pick<Answer, 'chain'>): string {
+  return chain
+    .map(({ text, call }) => (call === undefined ? text : `${text} [${call.name} → ${call.to}: ${call.answer}]`))
+    .join('\n');
 }

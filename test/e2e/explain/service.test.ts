@@ -9,7 +9,7 @@ import { exec, execOk } from '../../../lib/exec.ts';
 import { apply, eventually, FOREVER, mainProcess, ready, shellPod } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
-import { type Answer, answerFor } from './answers.ts';
+import { type Answer, answerFor, answerWhen } from './answers.ts';
 import { web } from './broken.ts';
 import { type NameServer, startNameServer } from './name-server.ts';
 
@@ -143,15 +143,19 @@ afterAll(async () => {
   await lab?.stop();
 });
 
-const explained = (name: string, more: object = {}): Promise<Answer> => answerFor(lab, 'service', here(name), more);
+const explained = (name: string, check: (answer: Answer) => void, more: object = {}): Promise<Answer> =>
+  answerWhen(lab, 'service', here(name), check, more);
 const calls = ({ chain }: Pick<Answer, 'chain'>): string =>
   chain.flatMap(({ call }) => (call === undefined ? [] : [`${call.name} → ${call.to}: ${call.answer}`])).join('\n');
 
 describe('names', () => {
   test('one that is found: the answer is among what is fine', async () => {
-    const { rule, fine, notLookedAt } = await explained('known', { from: 'direct' });
-    expect({ rule, notLookedAt }).toEqual({ rule: 'service-ready', notLookedAt: [] });
-    expect(fine.join('\n')).toMatch(new RegExp(`${nameOf('known')} is 10\\.\\S+, by ${bridge}:53 from pod direct`));
+    const found = new RegExp(`${nameOf('known')} is 10\\.\\S+, by ${bridge}:53 from pod direct`);
+    const check = ({ rule, fine, notLookedAt }: Answer): void => {
+      expect({ rule, notLookedAt }).toEqual({ rule: 'service-ready', notLookedAt: [] });
+      expect(fine.join('\n')).toMatch(found);
+    };
+    await explained('known', check, { from: 'direct' });
   });
 
   test.each([
@@ -172,31 +176,35 @@ describe('names', () => {
       /A outside\..* → .*:53: SERVFAIL.*\nA nowhere\.invalid → /,
     ],
   ])('%s from pod %s', async (name, from, verdict, call) => {
-    const answer = await explained(name, { from });
-    expect(answer.verdict).toMatch(verdict);
-    expect(answer.rule).toBe('service-dns');
-    expect(calls(answer)).toMatch(call);
+    const check = (answer: Answer): void => {
+      expect(answer.verdict).toMatch(verdict);
+      expect(answer.rule).toBe('service-dns');
+      expect(calls(answer)).toMatch(call);
+    };
+    await explained(name, check, { from });
   });
 
   test('a pod that there is not, and one that is misspelt', async () => {
-    await expect(explained('known', { from: 'absent' })).rejects.toThrow(/pod absent in namespace .* does not exist/);
-    await expect(explained('known', { from: 'a/b/c' })).rejects.toThrow(/is not NAMESPACE\/NAME/);
+    const refused = (from: string): Promise<Answer> => answerFor(lab, 'service', here('known'), { from });
+    await expect(refused('absent')).rejects.toThrow(/pod absent in namespace .* does not exist/);
+    await expect(refused('a/b/c')).rejects.toThrow(/is not NAMESPACE\/NAME/);
   });
 });
 
 test('a node without a proxy: the address leads nowhere from a pod, and its name is found', async () => {
   // Another lab of the machine may have one: a network namespace without rules stands for the node's.
   await execOk('ip', ['netns', 'add', EMPTY]);
-  const answer = await explained('address', { from: 'direct', networkNamespace: `/run/netns/${EMPTY}` }).finally(() =>
-    execOk('ip', ['netns', 'delete', EMPTY]),
-  );
-  expect(answer.verdict).toMatch(
-    /^no service proxy \(kube-proxy\) runs on this node, so its address 10\.96\.\S+ leads nowhere; all else is right: 1 pod is ready, and listens on its ports$/,
-  );
-  expect(answer.rule).toBe('service-proxy');
-  expect(calls(answer)).toMatch(/connect → 10\.96\.\S+:80: .*\nlist rules → the kernel of this node: neither is there/);
-  expect(answer.fine.join('\n')).toContain(`${nameOf('address')} is `);
-  expect(answer.fine).toContain('programs listen on its ports in web');
+  const from = { from: 'direct', networkNamespace: `/run/netns/${EMPTY}` };
+  const check = (seen: Answer): void => {
+    expect(seen.verdict).toMatch(
+      /^no service proxy \(kube-proxy\) runs on this node, so its address 10\.96\.\S+ leads nowhere; all else is right: 1 pod is ready, and listens on its ports$/,
+    );
+    expect(seen.rule).toBe('service-proxy');
+    expect(calls(seen)).toMatch(/connect → 10\.96\.\S+:80: .*\nlist rules → the kernel of this node: neither is there/);
+    expect(seen.fine.join('\n')).toContain(`${nameOf('address')} is `);
+    expect(seen.fine).toContain('programs listen on its ports in web');
+  };
+  const answer = await explained('address', check, from).finally(() => execOk('ip', ['netns', 'delete', EMPTY]));
   // What it says to type is an answer: the pod itself takes connections.
   const curl = answer.commands.find(({ command }) => command.startsWith('curl '))?.command ?? '';
   const response = await exec('busybox', ['wget', '-q', '-O-', curl.replace('curl ', '')]);
@@ -214,7 +222,8 @@ test('a NetworkPolicy that lets in none but others, before and after something e
   await execOk('nsenter', [`--net=${own}`, 'iptables-restore'], { stdin: rules });
   // Other addresses of Services lead nowhere, whatever is behind the machine's default route.
   await execOk('nsenter', [`--net=${own}`, 'iptables', '-A', 'OUTPUT', '-d', '10.96.0.0/12', '-j', 'REJECT']);
-  const look = (): Promise<Answer> => explained('address', { from: 'guest', networkNamespace: own });
+  const look = (check: (answer: Answer) => void): Promise<Answer> =>
+    explained('address', check, { from: 'guest', networkNamespace: own });
   await lab.client.create(policies, {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',
@@ -225,27 +234,30 @@ test('a NetworkPolicy that lets in none but others, before and after something e
       ingress: [{ from: [{ podSelector: { matchLabels: { friend: 'yes' } } }] }],
     },
   });
-  expect((await look()).rule).toBe('service-ready');
+  await look(({ rule }) => expect(rule).toBe('service-ready'));
   const drop = ['INPUT', '-p', 'tcp', '-s', guest.status?.podIP ?? '', '-j', 'DROP'];
   await execOk('nsenter', [`--net=${its}`, 'iptables', '-A', ...drop]);
-  const denied = await look();
-  await execOk('nsenter', [`--net=${its}`, 'iptables', '-D', ...drop]);
-  await lab.client.delete(`${policies}/friends-only`);
-  expect(denied).toMatchObject({
+  const denied = {
     rule: 'service-policy',
     state: 'broken',
     verdict: 'NetworkPolicy friends-only does not let pod guest in to TCP 8080 of pod web',
-  });
+  };
+  try {
+    await look((answer) => expect(answer).toMatchObject(denied));
+  } finally {
+    await execOk('nsenter', [`--net=${its}`, 'iptables', '-D', ...drop]);
+    await lab.client.delete(`${policies}/friends-only`);
+  }
 });
 
 test('a Service without a selector, before and after it has endpoints', async () => {
-  const before = await explained('by-hand', { from: 'direct' });
-  expect(before).toMatchObject({
+  const before = {
     rule: 'service-without-selector',
     verdict: 'it has no selector and no endpoints: traffic leads nowhere',
-  });
+  };
+  await explained('by-hand', (answer) => expect(answer).toMatchObject(before), { from: 'direct' });
   await lab.client.create(slices(lab.namespace), slice('by-hand', bridge, { port: 8080 }, lab.namespace));
-  expect((await explained('by-hand', { from: 'direct' })).rule).toBe('service-proxy');
+  await explained('by-hand', ({ rule }) => expect(rule).toBe('service-proxy'), { from: 'direct' });
 });
 
 describe('rules of a proxy', () => {
@@ -253,7 +265,9 @@ describe('rules of a proxy', () => {
   const namespace = 'default';
   const named = `${namespace}/proxied`;
   let address: string;
-  const look = (): Promise<Answer> => answerFor(lab, 'service', named, { networkNamespace: NAMESPACE_FILE });
+  const look = (check: (answer: Answer) => void): Promise<Answer> =>
+    answerWhen(lab, 'service', named, check, { networkNamespace: NAMESPACE_FILE });
+  const shows = (expected: object): Promise<Answer> => look((answer) => expect(answer).toMatchObject(expected));
 
   beforeAll(async () => {
     await execOk('ip', ['netns', 'add', NAMESPACE]);
@@ -288,7 +302,7 @@ describe('rules of a proxy', () => {
   const leadsTo = (endpoint: string): Promise<string> => iptables(...rulesFor(address, endpoint));
 
   test('none at all', async () => {
-    expect(await look()).toMatchObject({
+    await shows({
       rule: 'service-proxy',
       verdict: `no service proxy (kube-proxy) runs on this node, so its address ${address} leads nowhere, though it has 1 ready endpoint`,
     });
@@ -297,31 +311,33 @@ describe('rules of a proxy', () => {
   test('none at all, where the network takes connections to any address', async () => {
     const rule = ['-t', 'nat', '-p', 'tcp', '-d', '10.96.0.0/12', '-j', 'DNAT', '--to-destination', `${ADDRESS}:8080`];
     await inside('', 'iptables', '-A', 'OUTPUT', ...rule);
-    const answer = await look();
-    await inside('', 'iptables', '-D', 'OUTPUT', ...rule);
-    expect(answer).toMatchObject({ rule: 'service-proxy', state: 'broken' });
-    expect(answer.verdict).toMatch(/^no service proxy \(kube-proxy\) runs on this node/);
-    expect(calls(answer)).toContain(`connect → ${address}:65535: connected`);
+    await look((answer) => {
+      expect(answer).toMatchObject({ rule: 'service-proxy', state: 'broken' });
+      expect(answer.verdict).toMatch(/^no service proxy \(kube-proxy\) runs on this node/);
+      expect(calls(answer)).toContain(`connect → ${address}:65535: connected`);
+    }).finally(() => inside('', 'iptables', '-D', 'OUTPUT', ...rule));
   });
 
   test('iptables: a rule without endpoints refuses', async () => {
     await iptables(':KUBE-SVC-A - [0:0]', `-A KUBE-SERVICES -d ${address}/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-A`);
-    expect((await look()).verdict).toBe(`the proxy of this node refuses TCP ${address}:80: its rule has no endpoints`);
+    await shows({ verdict: `the proxy of this node refuses TCP ${address}:80: its rule has no endpoints` });
   });
 
   test('iptables: no rule, one that leads to an endpoint of the past, and the right one', async () => {
     await iptables();
-    const missing = await look();
-    expect(missing.verdict).toBe(`the proxy of this node has no rule for TCP ${address}:80`);
-    expect(calls(missing)).toMatch(/list rules → the kernel of this node: no rule has this address and port/);
+    await look((missing) => {
+      expect(missing.verdict).toBe(`the proxy of this node has no rule for TCP ${address}:80`);
+      expect(calls(missing)).toMatch(/list rules → the kernel of this node: no rule has this address and port/);
+    });
     await leadsTo('10.255.77.9:8080');
-    expect((await look()).verdict).toBe(
-      `the proxy of this node leads TCP ${address}:80 to 10.255.77.9:8080, which is no endpoint of it any more`,
-    );
+    await shows({
+      verdict: `the proxy of this node leads TCP ${address}:80 to 10.255.77.9:8080, which is no endpoint of it any more`,
+    });
     await leadsTo(`${ADDRESS}:8080`);
-    const good = await look();
-    expect(good).toMatchObject({ rule: 'service-ready', state: 'ready' });
-    expect(good.fine).toContain(`${address}:80 takes connections from this machine`);
+    await look((good) => {
+      expect(good).toMatchObject({ rule: 'service-ready', state: 'ready' });
+      expect(good.fine).toContain(`${address}:80 takes connections from this machine`);
+    });
   });
 
   test('nftables: the same in maps', async () => {
@@ -336,11 +352,12 @@ table ip kube-proxy {
 }
 `;
     await inside(`${table('')}`, 'nft', '-f', '-');
-    const missing = await look();
-    expect(missing.verdict).toBe(`the proxy of this node has no rule for TCP ${address}:80`);
-    expect(missing.chain.map(({ text }) => text).join('\n')).toContain('table kube-proxy of nftables');
+    await look((missing) => {
+      expect(missing.verdict).toBe(`the proxy of this node has no rule for TCP ${address}:80`);
+      expect(missing.chain.map(({ text }) => text).join('\n')).toContain('table kube-proxy of nftables');
+    });
     await inside(`add element ip kube-proxy service-ips { ${address} . tcp . 80 : goto service-a }`, 'nft', '-f', '-');
-    expect(await look()).toMatchObject({ rule: 'service-ready', state: 'ready' });
+    await shows({ rule: 'service-ready', state: 'ready' });
   });
 
   test('a network namespace that is not there is named', async () => {

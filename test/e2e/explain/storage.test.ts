@@ -13,7 +13,7 @@ import { execOk } from '../../../lib/exec.ts';
 import { apply, eventually, FOREVER, gone, mainProcess, ready, shellPod } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
-import { type Answer, answerFor, verdictFor } from './answers.ts';
+import { type Answer, answerWhen, chainText, verdictFor } from './answers.ts';
 
 /** So many that the walk through them is seen under way. They are names of one file, in memory. */
 const FILES = 100_000;
@@ -106,10 +106,9 @@ const claimWhen = (name: string, phase: string): Promise<unknown> =>
     return status?.phase === phase ? true : undefined;
   });
 
-const chainOf = ({ chain }: Answer): string =>
-  chain
-    .map(({ text, call }) => `${text}${call === undefined ? '' : ` [${call.name} → ${call.to}: ${call.answer}]`}`)
-    .join('\n');
+/** Waits until the answer for a claim has these fields. */
+const claimShows = (name: string, expected: object): Promise<Answer> =>
+  answerWhen(lab, 'pvc', here(name), (answer) => expect(answer).toMatchObject(expected));
 
 async function attach(image: string, ...options: string[]): Promise<string> {
   return (await execOk('losetup', ['--find', '--show', ...options, image])).trim();
@@ -178,43 +177,35 @@ afterAll(async () => {
 });
 
 test('a pod whose volume is in another zone', async () => {
-  const answer = await verdictFor(
-    lab,
-    'on-the-moon',
-    'no-node-fits',
-    /volume explain-moon cannot be reached from there/,
-  );
-  expect(chainOf(answer)).toMatch(
-    /volume explain-moon is only where topology\.kubernetes\.io\/zone In \(moon\), the node has no label topology\.kubernetes\.io\/zone/,
+  await verdictFor(lab, 'on-the-moon', 'no-node-fits', /volume explain-moon cannot be reached from there/, (answer) =>
+    expect(chainText(answer)).toMatch(
+      /volume explain-moon is only where topology\.kubernetes\.io\/zone In \(moon\), the node has no label topology\.kubernetes\.io\/zone/,
+    ),
   );
 });
 
 test('a claim of a class that is missing, and the pod that uses it', async () => {
-  const answer = await verdictFor(lab, 'of-no-class', 'claim-not-bound');
-  expect(answer.verdict).toBe('its claim classless names StorageClass explain-fast, which does not exist');
-  const own = await answerFor(lab, 'pvc', here('classless'));
-  expect(own).toMatchObject({ rule: 'claim-pending', state: 'broken' });
-  expect(own.verdict).toMatch(/names StorageClass explain-fast, which does not exist/);
-});
-
-test('a claim for which no volume could be made, and the pod that uses it', async () => {
-  const answer = await verdictFor(
-    lab,
-    'of-broken',
-    'claim-not-bound',
-    /its claim broken has no volume: making one failed/,
-  );
-  expect(chainOf(answer)).toMatch(
-    /\[CreateVolume → kubernetes\.io\/none: no volume plugin matched name: kubernetes\.io\/none\]/,
-  );
-  expect(await answerFor(lab, 'pvc', here('broken'))).toMatchObject({
+  const verdict = /^its claim classless names StorageClass explain-fast, which does not exist$/;
+  await verdictFor(lab, 'of-no-class', 'claim-not-bound', verdict);
+  await claimShows('classless', {
     rule: 'claim-pending',
-    verdict: 'it has no volume: making one failed',
+    state: 'broken',
+    verdict: expect.stringMatching(/names StorageClass explain-fast, which does not exist/),
   });
 });
 
+test('a claim for which no volume could be made, and the pod that uses it', async () => {
+  const verdict = /its claim broken has no volume: making one failed/;
+  await verdictFor(lab, 'of-broken', 'claim-not-bound', verdict, (answer) =>
+    expect(chainText(answer)).toMatch(
+      /\[CreateVolume → kubernetes\.io\/none: no volume plugin matched name: kubernetes\.io\/none\]/,
+    ),
+  );
+  await claimShows('broken', { rule: 'claim-pending', verdict: 'it has no volume: making one failed' });
+});
+
 test('a claim that waits for a pod', async () => {
-  expect(await answerFor(lab, 'pvc', here('late'))).toMatchObject({
+  await claimShows('late', {
     rule: 'claim-pending',
     state: 'waiting',
     verdict: expect.stringMatching(/^it waits for a pod: class explain-late makes a volume only when a pod/),
@@ -227,29 +218,28 @@ test('a claim that has lost its volume, and a pod that uses it', async () => {
   await lab.client.delete(path);
   await lab.client.patch(path, { metadata: { finalizers: null } }, 'merge');
   await claimWhen('lost', 'Lost');
-  expect((await answerFor(lab, 'pvc', here('lost'))).verdict).toBe('it has lost its volume explain-lost');
+  await claimShows('lost', { verdict: 'it has lost its volume explain-lost' });
   await apply(lab, user('of-lost', 'lost'));
-  const answer = await verdictFor(lab, 'of-lost', 'claim-not-bound');
-  expect(answer.verdict).toBe('its claim lost has lost its volume explain-lost');
+  await verdictFor(lab, 'of-lost', 'claim-not-bound', /^its claim lost has lost its volume explain-lost$/);
 });
 
 test('a device that cannot be formatted, in mkfs’ words', async () => {
-  const answer = await verdictFor(lab, 'unformatted', 'volume-failed', /mkfs\.ext4 on \/dev\/loop\d+ fails: .*\w/);
-  expect(answer.chain[1]).toMatchObject({
+  const failed = {
     text: 'an empty device gets a file system first: that fails',
     call: { name: 'mkfs.ext4', to: 'the node', with: device },
-  });
+  };
+  const verdict = /mkfs\.ext4 on \/dev\/loop\d+ fails: .*\w/;
+  await verdictFor(lab, 'unformatted', 'volume-failed', verdict, ({ chain }) => expect(chain[1]).toMatchObject(failed));
 });
 
 test('a device that is being formatted, and takes its time', async () => {
   await execOk('fsfreeze', ['--freeze', freezer]);
   try {
     await apply(lab, user('formatting', 'slow'));
-    const answer = await verdictFor(lab, 'formatting', 'volume-under-way');
-    expect(answer.verdict).toMatch(
-      new RegExp(`^volume data is being formatted: mkfs\\.ext4 has run on ${slowDevice} for \\d`),
+    const verdict = new RegExp(`^volume data is being formatted: mkfs\\.ext4 has run on ${slowDevice} for \\d`);
+    await verdictFor(lab, 'formatting', 'volume-under-way', verdict, ({ chain }) =>
+      expect(chain.at(-1)?.call).toMatchObject({ name: 'mkfs.ext4', with: slowDevice, answer: 'none yet' }),
     );
-    expect(answer.chain.at(-1)?.call).toMatchObject({ name: 'mkfs.ext4', with: slowDevice, answer: 'none yet' });
   } finally {
     await execOk('fsfreeze', ['--unfreeze', freezer]);
   }
@@ -257,13 +247,13 @@ test('a device that is being formatted, and takes its time', async () => {
 });
 
 test('a device that is not there, and one that goes while its pod runs', async () => {
-  const absent = await verdictFor(lab, 'of-no-device', 'volume-failed');
-  expect(absent.verdict).toMatch(/no such file or directory|does not exist/);
+  await verdictFor(lab, 'of-no-device', 'volume-failed', /no such file or directory|does not exist/);
   const pod = await ready(lab, 'of-a-device');
   await rm(join(directory, 'disk'));
   process.kill(Number(await mainProcess(lab, pod)), 'SIGKILL');
-  const gone = await verdictFor(lab, 'of-a-device', 'container-start', /cannot be created: .*device.* is not there$/);
-  expect(chainOf(gone)).toMatch(/CreateContainer → the container runtime: .*no such file or directory/);
+  await verdictFor(lab, 'of-a-device', 'container-start', /cannot be created: .*device.* is not there$/, (answer) =>
+    expect(chainText(answer)).toMatch(/CreateContainer → the container runtime: .*no such file or directory/),
+  );
 });
 
 test('a walk for fsGroup under way, with its count; a claim that is bound, and one that is deleted and in use', async () => {
@@ -273,22 +263,19 @@ test('a walk for fsGroup under way, with its count; a claim that is bound, and o
     await Promise.all(Array.from({ length: 1000 }, (_, offset) => link(first, join(files, `${index + offset}`))));
   }
   await apply(lab, user('walked', 'files', { securityContext: { fsGroup: 4321 } }));
-  const walk = await verdictFor(
-    lab,
-    'walked',
-    'volume-under-way',
-    /^volume data is given to the pod’s fsGroup for .*: \d{3,} files so far$/,
-  );
-  expect(walk.state).toBe('waiting');
-  expect(chainOf(walk)).toMatch(/each file of the volume gets group 4321 .*\[chown and chmod → the kernel/);
+  const verdict = /^volume data is given to the pod’s fsGroup for .*: \d{3,} files so far$/;
+  await verdictFor(lab, 'walked', 'volume-under-way', verdict, (walk) => {
+    expect(walk.state).toBe('waiting');
+    expect(chainText(walk)).toMatch(/each file of the volume gets group 4321 .*\[chown and chmod → the kernel/);
+  });
   await ready(lab, 'walked');
-  expect(await answerFor(lab, 'pvc', here('files'))).toMatchObject({
+  await claimShows('files', {
     rule: 'claim-bound',
     state: 'ready',
     verdict: 'it is bound to volume explain-files, 1Mi',
   });
   await lab.client.delete(claimPath('files'));
-  expect(await answerFor(lab, 'pvc', here('files'))).toMatchObject({
+  await claimShows('files', {
     rule: 'claim-deleted',
     verdict: 'it is deleted, and pods keep it that use it: walked',
   });

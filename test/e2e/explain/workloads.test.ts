@@ -2,12 +2,13 @@
 // pods-refused knows, and pods that are there and not Ready.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { resourcePath } from '../../../client/paths.ts';
 import { json, TestServer } from '../../support/https-server.ts';
 import { makeCa } from '../../support/tls.ts';
 import { apply, eventually } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
-import { type Answer, answerFor } from './answers.ts';
+import { type Answer, answerWhen } from './answers.ts';
 
 const AWAY = 'away.webhooks.example.com';
 const STRICT = 'strict.webhooks.example.com';
@@ -71,15 +72,17 @@ const webhook = (name: string, app: string, clientConfig: object): object => ({
   timeoutSeconds: 20,
 });
 
-async function explained(name: string, rule: string, verdict: RegExp): Promise<Answer> {
-  let last: Answer | undefined;
-  return await eventually(`the verdict on deployment ${name}`, async () => {
-    last = await answerFor(lab, 'deployment', `${lab.namespace}/${name}`);
-    return last.rule === rule && verdict.test(last.verdict) ? last : undefined;
-  }).catch((error: unknown) => {
-    throw new Error(`${error}; the answer is ${JSON.stringify(last, undefined, 1)}`);
+const explained = (
+  name: string,
+  rule: string,
+  verdict: RegExp,
+  check: (answer: Answer) => void = () => undefined,
+): Promise<Answer> =>
+  answerWhen(lab, 'deployment', `${lab.namespace}/${name}`, (answer) => {
+    expect(answer.rule).toBe(rule);
+    expect(answer.verdict).toMatch(verdict);
+    check(answer);
   });
-}
 
 beforeAll(async () => {
   lab = await shareLab();
@@ -99,6 +102,12 @@ beforeAll(async () => {
     kind: 'ResourceQuota',
     metadata: { name: 'processors' },
     spec: { hard: { 'limits.cpu': '100m' } },
+  });
+  // Until its controller has counted, a quota refuses every pod, for that reason.
+  const quota = resourcePath('v1', 'resourcequotas', { namespace, name: 'processors' });
+  await eventually('the quota to be counted', async () => {
+    const { status } = await client.get<{ status?: { hard?: object } }>(quota);
+    return status?.hard === undefined ? undefined : true;
   });
   await apply(
     lab,
@@ -131,13 +140,15 @@ test.each<[string, RegExp]>([
   ['too-free', /they violate security standard restricted.*: .*privileged/],
   ['homeless', /service account missing does not exist$/],
 ])('pods of %s are refused: %s', async (name, verdict) => {
-  const { state, chain } = await explained(name, 'pods-refused', verdict);
-  expect(state).toBe('broken');
-  expect(chain[0]?.text).toBe('0 of 1 pods are there');
-  expect(chain[1]?.call).toMatchObject({ name: 'POST pods', to: 'the API server' });
+  await explained(name, 'pods-refused', verdict, ({ state, chain }) => {
+    expect(state).toBe('broken');
+    expect(chain[0]?.text).toBe('0 of 1 pods are there');
+    expect(chain[1]?.call).toMatchObject({ name: 'POST pods', to: 'the API server' });
+  });
 });
 
 test('pods that are there and not Ready are named', async () => {
-  const { commands } = await explained('unready', 'pods-unready', /^1 pod of it is not Ready: unready-/);
-  expect(commands[0]?.command).toMatch(/^nodelet explain --root \S+ pod /);
+  await explained('unready', 'pods-unready', /^1 pod of it is not Ready: unready-/, ({ commands }) =>
+    expect(commands[0]?.command).toMatch(/^nodelet explain --root \S+ pod /),
+  );
 });
