@@ -21,6 +21,7 @@ import {
   nothingLeft,
   podResources,
   podWhen,
+  prints,
   ready,
   shellPod,
 } from '../agent/harness.ts';
@@ -90,7 +91,7 @@ test('the volumes of a pod that has done its work are unmounted, though the pod 
   await eventually('its mounts to go', async () => ((await mountsOf(uid)).length === 0 ? true : undefined));
   await eventually('its volumes to go', () => (existsSync(join(podDir(uid), 'volumes')) ? undefined : true));
   expect((await getPod(lab, 'done')).metadata.uid).toBe(uid);
-  expect(await lab.kubectl('logs', 'done')).toBe('red\n');
+  await prints(lab, 'red\n', 'logs', 'done');
   await deletePods(lab, ['done']);
   await gone(lab, 'done');
 });

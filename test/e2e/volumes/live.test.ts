@@ -241,7 +241,7 @@ test('pods with a hundred megabytes of ConfigMaps start, with a restart of the a
     return pid === old ? undefined : pid;
   });
   await apply(lab, ...pods.slice(2));
-  const found = await Promise.all(pods.map((_, index) => ready(lab, `large-${index}`, 240_000)));
+  const found = await Promise.all(pods.map((_, index) => ready(lab, `large-${index}`, 600_000)));
   expect(await agentPid()).toBe(survivor);
   expect(await agentLog(lab)).not.toContain('heap out of memory');
   for (const [index, pod] of found.entries()) {
@@ -250,4 +250,4 @@ test('pods with a hundred megabytes of ConfigMaps start, with a restart of the a
       expect((await readFile(join(at, name, 'content'), 'utf8')) === content(name)).toBe(true);
     }
   }
-}, 500_000);
+}, 1_200_000);
