@@ -8,7 +8,7 @@ import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { resourcePath } from '../../../client/paths.ts';
-import type { Stored } from '../../../client/types.ts';
+import type { Node, Stored } from '../../../client/types.ts';
 import { execOk } from '../../../lib/exec.ts';
 import { Gate } from '../../../lib/gate.ts';
 import { removeTree } from '../../../lib/remove-tree.ts';
@@ -17,12 +17,17 @@ import { eventually } from '../agent/harness.ts';
 import { KUBECTL_ENVIRONMENT } from '../support/kubectl-environment.ts';
 import { type KubectlVersion, kubectls } from '../support/kubectls.ts';
 import { type PrivateLab, startLab } from '../support/lab.ts';
+import { makeNamespace } from '../support/shared-lab.ts';
 import { DrillShell } from './shell.ts';
 
 const TREE = fileURLToPath(new URL('../../..', import.meta.url));
 /** For giving up only. */
-const BLOCK_MS = 300_000;
-const GONE_MS = 200_000;
+const BLOCK_MS = 600_000;
+const GONE_MS = 600_000;
+/** With the wait for its turn. */
+const DRILL_MS = 3_600_000;
+/** In place of the minute that the pages give kubectl: a machine may be busy with other tests. */
+const PATIENCE = '--timeout=300s';
 const AT_ONCE = 3;
 /** No other lab's, another run's neither: the machine has one route for it. */
 const SERVICES = `10.223.${16 * (process.pid % 12)}.0/20`;
@@ -59,6 +64,11 @@ beforeAll(async () => {
     kubeletConfiguration: { nodeLeaseDurationSeconds: 16 },
     controlplaneFlags: ['--node-monitor-grace-period', '16s', '--horizontal-pod-autoscaler-sync-period', '5s'],
   });
+  // The node lifecycle controller removes the taint of its start a moment after a node is Ready.
+  await eventually('the nodes to be without taints', async () => {
+    const { items } = await lab.client.list<Node>(resourcePath('v1', 'nodes'));
+    return items.every(({ spec }) => (spec?.taints ?? []).length === 0) ? true : undefined;
+  });
 });
 
 // Fails when anything of the nodes is left on the machine.
@@ -93,6 +103,7 @@ function prepared(script: string, word: string): string {
     .replaceAll('/var/lib/nodelet', lab.root)
     .replace(/bin\/nodelet node (\w+)/g, `bin/nodelet node $1 --root ${lab.root}`)
     .replace(/bin\/nodelet (explain|kubeconfig|trace|timeline)/g, `bin/nodelet $1 --root ${lab.root}`)
+    .replaceAll('--timeout=60s', PATIENCE)
     .replace(WORD, word);
 }
 
@@ -113,7 +124,7 @@ let number = 0;
 async function runDrill(run: Run): Promise<void> {
   const word = `drill-${run.drill.slug}-${process.pid}-${number++}`;
   const { directory, env } = await workshop(run, word);
-  await lab.kubectl('create', 'namespace', word);
+  await makeNamespace(lab.client, word);
   const shell = new DrillShell({ cwd: TREE, env });
   try {
     const problems: string[] = [];
@@ -133,12 +144,20 @@ async function runDrill(run: Run): Promise<void> {
   }
 }
 
-test.concurrent.each(runs.filter(({ drill }) => !drill.alone))('$name', (run) => gate.run(() => runDrill(run)));
+test.concurrent.each(runs.filter(({ drill }) => !drill.alone))(
+  '$name',
+  (run) => gate.run(() => runDrill(run)),
+  DRILL_MS,
+);
 
-test.each(runs.filter(({ drill }) => drill.alone))('$name', async (run) => {
-  await namespacesGone();
-  await runDrill(run);
-});
+test.each(runs.filter(({ drill }) => drill.alone))(
+  '$name',
+  async (run) => {
+    await namespacesGone();
+    await runDrill(run);
+  },
+  DRILL_MS,
+);
 
 async function namesLeft(apiVersion: string, plural: string): Promise<readonly string[]> {
   const { items } = await lab.client.list<Stored<object>>(resourcePath(apiVersion, plural));
@@ -151,8 +170,12 @@ async function namespacesGone(): Promise<void> {
   await eventually('the namespaces of drills to be gone', gone, GONE_MS);
 }
 
-test('every namespace of a drill goes, and nothing of the drills is left in the cluster', async () => {
-  await namespacesGone();
-  expect(await namesLeft('v1', 'persistentvolumes')).toEqual([]);
-  expect(await namesLeft('storage.k8s.io/v1', 'storageclasses')).toEqual([]);
-});
+test(
+  'every namespace of a drill goes, and nothing of the drills is left in the cluster',
+  async () => {
+    await namespacesGone();
+    expect(await namesLeft('v1', 'persistentvolumes')).toEqual([]);
+    expect(await namesLeft('storage.k8s.io/v1', 'storageclasses')).toEqual([]);
+  },
+  DRILL_MS,
+);

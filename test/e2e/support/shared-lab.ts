@@ -97,7 +97,8 @@ async function writeKubeconfigFor(paths: LabPaths, namespace: string): Promise<s
   return path;
 }
 
-async function makeNamespace(client: ApiClient, namespace: string): Promise<void> {
+/** With what its controllers put into it: until then its pods are refused, or wait for the CA with an event. */
+export async function makeNamespace(client: ApiClient, namespace: string): Promise<void> {
   await client.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
   const found = async (plural: string, name: string): Promise<true | undefined> => {
     try {
