@@ -17,7 +17,7 @@ import { saveNode } from './saved.ts';
 import { type Session, sourceOf } from './session.ts';
 
 /** For giving up only. ms */
-const NAMESPACE_MS = 60_000;
+const NAMESPACE_MS = 300_000;
 const LOOK_MS = 50;
 /** On the namespaces that exercises make: another one of the same name is not touched. */
 export const NAMESPACE_LABEL = 'nodelet.dev/exercise';

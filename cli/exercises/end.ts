@@ -14,7 +14,7 @@ import { restoreNode } from './saved.ts';
 import type { Session } from './session.ts';
 
 /** For giving up only. ms */
-const GONE_MS = 120_000;
+const GONE_MS = 300_000;
 const LOOK_MS = 100;
 /** Pods of an exercise need not end in peace. */
 const GRACE_SECONDS = 1;

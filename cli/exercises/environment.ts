@@ -9,6 +9,8 @@ import { writeFileAtomic } from '../../lib/atomic.ts';
 import { hasProgram } from '../../lib/has-program.ts';
 import type { Session } from './session.ts';
 
+/** For giving up only: how long a call of crictl may take. */
+const CRICTL_SECONDS = 120;
 const NODELET = fileURLToPath(new URL('../../bin/nodelet', import.meta.url));
 
 /** A word for a POSIX shell, whatever is in it. Pure. */
@@ -22,6 +24,7 @@ export function variablesOf({ exercise, machine }: Pick<Session, 'exercise' | 'm
     ['KUBECONFIG', join(machine.directory, 'kubeconfig')],
     ['CONTAINER_RUNTIME_ENDPOINT', `unix://${machine.runtimeSocket}`],
     ['IMAGE_SERVICE_ENDPOINT', `unix://${machine.runtimeSocket}`],
+    ['CRI_CONFIG_FILE', join(machine.directory, 'crictl.yaml')],
     ['NODE', machine.nodeName],
     ['NAMESPACE', machine.namespace],
     ['LAB', machine.root],
@@ -79,6 +82,8 @@ export async function writeEnvironment(session: Session): Promise<void> {
   const { directory } = machine;
   await writeKubeconfig(session);
   await writeFile(join(directory, 'env'), environmentFile(directory, variablesOf(session)));
+  // crictl gives up after 2 s by default, in which a busy machine may not start a process.
+  await writeFile(join(directory, 'crictl.yaml'), `timeout: ${CRICTL_SECONDS}\n`);
   const bin = join(directory, 'bin');
   await mkdir(bin, { recursive: true });
   await symlink(NODELET, join(bin, 'nodelet'));

@@ -6,6 +6,7 @@ import { EXERCISES, findExercise } from '../../labs/exercises/index.ts';
 import { type Exercise, type Finding, isSolved } from '../../labs/exercises/model.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { UserError } from '../../lib/errors.ts';
+import { poll } from '../../lib/retry.ts';
 import { runDown } from '../lab/down.ts';
 import type { LabPaths } from '../lab/paths.ts';
 import { labAt } from '../lab/take-root.ts';
@@ -21,6 +22,9 @@ import { type Current, readCurrent, removeCurrent, writeCurrent } from './state.
 import { type ExerciseText, parseText, renderMarkdown, renderStep } from './text.ts';
 
 const MAX_WIDTH = 100;
+/** For giving up only: how long after a solution's last command nothing may be missing any more. ms */
+const SETTLED_MS = 60_000;
+const LOOK_MS = 200;
 
 export interface LabCommand {
   readonly root: string;
@@ -156,7 +160,7 @@ export async function showHint(command: LabCommand): Promise<void> {
 }
 
 /**
- * Types the solution, then checks. Resolves with whether it is solved. `limitMs`: for each command. Rejects with UserError when
+ * Types the solution, and checks when it has taken effect. Resolves with whether it is solved. `limitMs`: for each command. Rejects with UserError when
  * one fails, or takes longer.
  */
 export async function solveExercise(command: LabCommand, limitMs: number, signal: AbortSignal): Promise<boolean> {
@@ -169,6 +173,15 @@ export async function solveExercise(command: LabCommand, limitMs: number, signal
     throw new UserError(`${error.message}\n"${hintAt(paths, 'reset')}" begins the exercise again`, { cause: error });
   }
   command.say('');
+  // What the last command began may go on for a moment: a status that is being written, an endpoint.
+  await withSession(paths, exercise, ({ machine }) =>
+    poll(async () => isSolved(await exercise.check(machine)), {
+      clock: systemClock,
+      everyMs: LOOK_MS,
+      limitMs: SETTLED_MS,
+      signal,
+    }),
+  );
   return checkExercise(command);
 }
 

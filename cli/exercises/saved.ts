@@ -17,7 +17,7 @@ import type { LabPaths } from '../lab/paths.ts';
 import { nodeReady } from '../lab/ready.ts';
 
 /** For giving up only. ms */
-const AGENT_MS = 120_000;
+const AGENT_MS = 300_000;
 /** An agent that does not end by itself (SIGSTOP) is killed. ms */
 const STOP_MS = 10_000;
 /** The node lifecycle controller's own taints come and go by themselves. */

@@ -3,6 +3,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { isPodReady } from '../../agent/model/pod-ready.ts';
+import { isRuntimeError } from '../../agent/runtime/cri-client.ts';
 import { isNotFound } from '../../client/errors.ts';
 import { resourcePath } from '../../client/paths.ts';
 import type { Container, ContainerStatus, Pod } from '../../client/types.ts';
@@ -90,8 +91,14 @@ export async function mainPid(machine: Machine, pod: Pod | undefined): Promise<n
   const status = mainStatus(pod);
   const id = status?.containerID?.replace(/^\w+:\/\//, '');
   if (id === undefined || status?.state?.running === undefined) return undefined;
-  const answer = await machine.cri.call('ContainerStatus', { container_id: id, verbose: true });
-  return pidOf(answer.info);
+  try {
+    const answer = await machine.cri.call('ContainerStatus', { container_id: id, verbose: true });
+    return pidOf(answer.info);
+  } catch (error) {
+    // It has ended and been removed since its pod was read.
+    if (isRuntimeError(error, 'NOT_FOUND')) return undefined;
+    throw error;
+  }
 }
 
 /** A file below /proc/PID; undefined when the process is gone. */

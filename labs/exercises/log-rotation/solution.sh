@@ -7,9 +7,7 @@ logs=$(echo "$POD_LOGS"/*_chatty_*/main)
 
 ls -l "$logs"
 
-until tail -n 1 "$logs/0.log" | grep -q "that was all"; do sleep 0.2; done
-
-tail -n 1 "$logs/0.log"
+until grep -hs "that was all" "$logs"/0.log*; do sleep 0.2; done
 
 until ls "$logs" | grep -q '^0.log.'; do sleep 0.2; done
 

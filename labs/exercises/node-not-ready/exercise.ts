@@ -14,7 +14,7 @@ import { listPods, readyFinding } from '../pods.ts';
 const CONFLIST = '10-nodelet.conflist';
 const NOT_READY = 'node.kubernetes.io/not-ready';
 /** For giving up only: an agent looks at its network every few seconds. ms */
-const SEEN_MS = 60_000;
+const SEEN_MS = 300_000;
 
 export interface Facts {
   readonly pods: readonly Pod[];

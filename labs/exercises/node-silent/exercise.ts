@@ -15,7 +15,7 @@ import { nodeFinding } from '../node.ts';
 const GRACE_SECONDS = 40;
 
 /** For giving up only. ms */
-const STOPPED_MS = 30_000;
+const STOPPED_MS = 120_000;
 
 const STATES: ReadonlyMap<string, string> = new Map([
   ['R', 'runs'],

@@ -40,4 +40,4 @@ nodelet tap show kubelet.crirec --pod exercise-pod-by-hand/web
 # Exit code 1: they differ.
 nodelet tap diff hand.crirec kubelet.crirec > difference.txt || true
 
-grep -A 12 RunPodSandbox difference.txt | head -n 40
+grep -m 1 -A 40 RunPodSandbox difference.txt

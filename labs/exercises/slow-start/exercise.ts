@@ -6,7 +6,7 @@ import { type Exercise, type Finding, finding } from '../model.ts';
 import { findPod, listPods, mainContainer, mainStatus, podState, readyFinding } from '../pods.ts';
 
 /** What the program needs for its start. */
-const START_SECONDS = 4;
+const START_SECONDS = 15;
 
 /** After how long without success a probe has its effect, s. Pure. */
 function patience({ initialDelaySeconds = 0, periodSeconds = 10, failureThreshold = 3 }: Probe): number {
@@ -54,7 +54,7 @@ export const slowStart: Exercise = {
   hints: [
     'The events say who kills the container. After how many seconds, and how long does it need to start?',
     'There is a probe whose only purpose is this. Until it succeeds, the liveness probe does not run.',
-    'Add a `startupProbe` with the same command, `periodSeconds: 1` and `failureThreshold: 30`.',
+    'Add a `startupProbe` with the same command, `periodSeconds: 1` and `failureThreshold: 60`.',
   ],
   check: async (machine) => evaluate(await listPods(machine)),
 };

@@ -7,7 +7,8 @@ cat >> world.yaml <<'YAML'
       startupProbe:
         exec: {command: [test, -f, /tmp/works]}
         periodSeconds: 1
-        failureThreshold: 30
+        timeoutSeconds: 30
+        failureThreshold: 60
 YAML
 
 kubectl delete pod slow

@@ -49,6 +49,8 @@ diff <(crictl -r "$CONTAINERD" exec "$(cat containerd.id)" env | sort) <(crictl 
 
 diff <(crictl -r "$CONTAINERD" exec "$(cat containerd.id)" mount | cut -d ' ' -f 3 | sort) <(crictl -r "$DOCKERSHIM" exec "$(cat docker.id)" mount | cut -d ' ' -f 3 | sort) || true
 
+until grep -qs container containerd-logs/main.log && grep -qs container docker-logs/main.log; do sleep 0.1; done
+
 cat containerd-logs/main.log docker-logs/main.log
 
 docker inspect --format '{{.LogPath}}' "$(cat docker.id)"

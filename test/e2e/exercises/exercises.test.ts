@@ -29,8 +29,9 @@ import { labNames, SETTLE_MS } from '../support/lab.ts';
 
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 /** For giving up only. */
-const SOLUTION_MS = 240_000;
-const COMMAND_MS = 180_000;
+const SOLUTION_MS = 900_000;
+const COMMAND_MS = 600_000;
+const EXERCISE_MS = 3_600_000;
 /** The one that the command line is tested with. */
 const BY_COMMAND = 'pending-resources';
 
@@ -74,14 +75,14 @@ beforeAll(async () => {
   const read = await readLabState(paths);
   if (read === undefined) throw new Error('the lab has no state');
   state = read;
-});
+}, EXERCISE_MS);
 
 afterAll(async () => {
   // Only for a test that failed: the last one has stopped it.
   await exec(NODELET, ['down', '--root', root], { timeoutMs: SOLUTION_MS });
   await guardian?.dismiss();
   await removeTree(root);
-});
+}, EXERCISE_MS);
 
 async function isThere(path: string): Promise<boolean> {
   try {
@@ -146,50 +147,62 @@ const WITHOUT_KUBECTL: ReadonlySet<string> = new Set(['atomic-writer', 'crash-lo
 const others = EXERCISES.filter(({ name }) => name !== BY_COMMAND);
 
 describe.concurrent('exercises beside each other', () => {
-  test.for(others.filter(({ changesNode }) => changesNode !== true))('$name', fromBeginningToEnd);
+  test.for(others.filter(({ changesNode }) => changesNode !== true))(
+    '$name',
+    { timeout: EXERCISE_MS },
+    fromBeginningToEnd,
+  );
 });
 
 describe('exercises that change the node', () => {
-  test.for(others.filter(({ changesNode }) => changesNode === true))('$name', fromBeginningToEnd);
+  test.for(others.filter(({ changesNode }) => changesNode === true))(
+    '$name',
+    { timeout: EXERCISE_MS },
+    fromBeginningToEnd,
+  );
 });
 
-test('the commands: list, status, check, hint, step, solve, reset, stop; the lab goes with the exercise', async () => {
-  const listed = await lab('list');
-  for (const { name, title } of EXERCISES) {
-    expect(listed.stdout.split('\n').filter((line) => line.includes(` ${name} `) && line.includes(title))).toHaveLength(
-      1,
-    );
-  }
-  expect(listed.stdout).toMatch(new RegExp(`^\\* ${BY_COMMAND} `, 'm'));
-  const second = await lab('start', 'crash-loop');
-  expect(second).toMatchObject({ code: 1, stdout: '' });
-  expect(second.stderr).toContain(`the exercise ${BY_COMMAND} is under way`);
+test(
+  'the commands: list, status, check, hint, step, solve, reset, stop; the lab goes with the exercise',
+  async () => {
+    const listed = await lab('list');
+    for (const { name, title } of EXERCISES) {
+      expect(
+        listed.stdout.split('\n').filter((line) => line.includes(` ${name} `) && line.includes(title)),
+      ).toHaveLength(1);
+    }
+    expect(listed.stdout).toMatch(new RegExp(`^\\* ${BY_COMMAND} `, 'm'));
+    const second = await lab('start', 'crash-loop');
+    expect(second).toMatchObject({ code: 1, stdout: '' });
+    expect(second.stderr).toContain(`the exercise ${BY_COMMAND} is under way`);
 
-  const open = await lab('check');
-  expect(open).toMatchObject({ code: 1, stderr: '' });
-  expect(open.stdout).toContain('missing: the scheduler is to find a node for it');
-  expect((await lab('hint')).stdout).toMatch(/^Hint 1 of 3: /);
-  expect((await lab('step')).stdout).toMatch(/^Step 2 of 3: /);
-  expect((await lab('status')).stdout).toContain('step 2 of 3, 1 of 3 hints shown');
+    const open = await lab('check');
+    expect(open).toMatchObject({ code: 1, stderr: '' });
+    expect(open.stdout).toContain('missing: the scheduler is to find a node for it');
+    expect((await lab('hint')).stdout).toMatch(/^Hint 1 of 3: /);
+    expect((await lab('step')).stdout).toMatch(/^Step 2 of 3: /);
+    expect((await lab('status')).stdout).toContain('step 2 of 3, 1 of 3 hints shown');
 
-  const solved = await lab('solve');
-  expect(solved, solved.stderr).toMatchObject({ code: 0 });
-  expect(solved.stdout).toContain('\n$ kubectl delete pod greedy\npod "greedy" deleted');
-  expect(solved.stdout).toMatch(/\nSolved\. /);
+    const solved = await lab('solve');
+    expect(solved, solved.stderr).toMatchObject({ code: 0 });
+    expect(solved.stdout).toContain('\n$ kubectl delete pod greedy\npod "greedy" deleted');
+    expect(solved.stdout).toMatch(/\nSolved\. /);
 
-  expect((await lab('reset')).stdout).toContain(`${BY_COMMAND} is at its beginning again.`);
-  expect(await lab('check')).toMatchObject({ code: 1 });
-  expect((await lab('status')).stdout).toContain('step 1 of 3, 0 of 3 hints shown');
+    expect((await lab('reset')).stdout).toContain(`${BY_COMMAND} is at its beginning again.`);
+    expect(await lab('check')).toMatchObject({ code: 1 });
+    expect((await lab('status')).stdout).toContain('step 1 of 3, 0 of 3 hints shown');
 
-  const stopped = await lab('stop');
-  expect(stopped, stopped.stderr).toMatchObject({ code: 0 });
-  expect(stopped.stdout).toContain('nothing of it is left');
-  await guardian.dismiss();
-  const left = await compareWithMachine(before, {
-    directories: [root],
-    mentioning: labNames(paths),
-    settleMs: SETTLE_MS,
-  });
-  expect(left).toEqual([]);
-  expect((await lab('status')).stderr).toContain('no exercise is under way');
-});
+    const stopped = await lab('stop');
+    expect(stopped, stopped.stderr).toMatchObject({ code: 0 });
+    expect(stopped.stdout).toContain('nothing of it is left');
+    await guardian.dismiss();
+    const left = await compareWithMachine(before, {
+      directories: [root],
+      mentioning: labNames(paths),
+      settleMs: SETTLE_MS,
+    });
+    expect(left).toEqual([]);
+    expect((await lab('status')).stderr).toContain('no exercise is under way');
+  },
+  EXERCISE_MS,
+);
