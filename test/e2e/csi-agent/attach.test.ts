@@ -13,6 +13,9 @@ import { apply, eventually, FOREVER, prints, ready, shellPod } from '../agent/ha
 import { verdictFor } from '../explain/answers.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
 
+/** For giving up only: the pauses between tries to attach a volume grow. */
+const LIMIT_MS = 300_000;
+
 let lab: TestLab;
 let directory = '';
 beforeAll(async () => {
@@ -111,7 +114,7 @@ test('a volume for which no controller requests an attachment, and whose driver 
   expect(waiting.state).toBe('waiting');
   expect(waiting.chain.at(-1)?.call).toMatchObject({ name: 'ControllerPublishVolume', answer: 'none yet' });
   await writeFileAtomic(join(directory, 'faults.json'), '[]');
-  await ready(lab, 'waits');
+  await ready(lab, 'waits', LIMIT_MS);
   await lab.kubectl('delete', 'pod/waits', 'pvc/waits', '--timeout=110s');
 });
 
@@ -121,7 +124,7 @@ test('a volume that cannot be attached yet is a FailedAttachVolume event, and th
   const event = await eventually('the event', async () => {
     const text = await lab.kubectl('get', 'events', '--field-selector', 'reason=FailedAttachVolume', '-o', 'json');
     const { items }: { items: { message: string; source: { component: string } }[] } = JSON.parse(text);
-    return items.find(({ source }) => source.component === 'kubelet');
+    return items.find(({ source, message }) => source.component === 'kubelet' && message.includes('the rack is full'));
   });
   expect(event.message).toMatch(/^AttachVolume\.Attach failed for volume "pvc-[0-9a-f-]+" : .*the rack is full/);
   const answer = await verdictFor(
@@ -133,7 +136,7 @@ test('a volume that cannot be attached yet is a FailedAttachVolume event, and th
   const call = { name: 'ControllerPublishVolume', to: 'CSI driver loop.csi.nodelet' };
   expect(answer.chain.at(-1)?.call).toMatchObject({ ...call, answer: expect.stringMatching(/the rack is full/) });
   await writeFileAtomic(join(directory, 'faults.json'), '[]');
-  await lab.kubectl('wait', 'pod/far', '--for=condition=Ready', '--timeout=110s');
+  await ready(lab, 'far', LIMIT_MS);
   await prints(lab, 'there\n', 'exec', 'far', '--', 'cat', '/data/x');
   await lab.kubectl('delete', 'pod/far', 'pvc/far', '--timeout=110s');
 });

@@ -8,9 +8,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { listLoopDevices } from '../../../csi/driver/loop-devices.ts';
 import { writeFileAtomic } from '../../../lib/atomic.ts';
 import { exec } from '../../../lib/exec.ts';
-import { apply, eventually, eventWhen, FOREVER, prints, shellPod } from '../agent/harness.ts';
+import { apply, eventually, eventWhen, FOREVER, ready as podReady, prints, shellPod } from '../agent/harness.ts';
 import { verdictFor } from '../explain/answers.ts';
 import { startLab, type TestLab } from '../support/lab.ts';
+
+/** For giving up only: the pauses between tries of a volume grow to 2 min 2 s. */
+const LIMIT_S = 300;
 
 let lab: TestLab;
 let directory = '';
@@ -48,11 +51,13 @@ async function faults(...rules: readonly object[]): Promise<void> {
 }
 
 async function ready(name: string): Promise<void> {
-  await lab.kubectl('wait', `pod/${name}`, '--for=condition=Ready', '--timeout=110s');
+  await podReady(lab, name, LIMIT_S * 1000);
 }
 
 async function remove(...what: readonly string[]): Promise<void> {
-  await lab.kubectl('delete', ...what, '--timeout=110s');
+  const args = ['delete', ...what, `--timeout=${LIMIT_S}s`];
+  const { code, stderr } = await lab.tryKubectl(args, { timeoutMs: (LIMIT_S + 60) * 1000 });
+  expect(code, stderr).toBe(0);
 }
 
 async function csiMounts(): Promise<readonly string[]> {
@@ -122,9 +127,13 @@ describe('a driver that fails', () => {
 test('the agent killed while it unpublishes for a pod that is gone by force: what was staged is unstaged', async () => {
   await apply(lab, claim('k3'), user('k3', 'k3'));
   await ready('k3');
-  await faults({ method: 'NodeUnpublishVolume', action: 'delay', delayMs: 1000 });
+  await faults({ method: 'NodeUnpublishVolume', action: 'hold', message: 'of k3' });
   await lab.kubectl('delete', 'pod/k3', '--grace-period=0', '--force');
+  await eventually('the call to be held', async () =>
+    (await readFile(`${lab.root}/logs/csi-driver.log`, 'utf8')).includes('"rule":"of k3"') ? true : undefined,
+  );
   await kill('agent');
+  await faults();
   await remove('pvc/k3');
   await expectNothingLeft();
 });

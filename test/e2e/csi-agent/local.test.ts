@@ -203,7 +203,7 @@ test('an NFS server that cannot be reached is reported with the PersistentVolume
   provide('Filesystem', { nfs: { server: 'files.invalid', path: '/none' }, mountOptions: ['nfsvers=4.1', 'retry=0'] });
   const mounting = volumes.mountAll(user('u1'));
   mounting.catch(() => undefined);
-  await vi.waitFor(() => expect(recorder.events.length).toBeGreaterThan(0), { timeout: 60_000 });
+  await vi.waitFor(() => expect(recorder.events.length).toBeGreaterThan(0), { timeout: 300_000 });
   const [event] = recorder.events;
   const arguments_ = '-n -c -t nfs -o nfsvers=4.1,retry=0 files.invalid:/none ';
   expect(event).toContain(

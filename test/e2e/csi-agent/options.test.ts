@@ -163,7 +163,8 @@ test('a missing secret is reported with the kubelet’s message, and the pod sta
     'jsonpath={.items[*].message}',
   );
   await lab.kubectl('create', 'secret', 'generic', 'publishing', '--from-literal=key=for publishing');
-  await ready(lab, 'late');
+  // The pauses between tries of a volume grow to 2 min 2 s.
+  await ready(lab, 'late', 300_000);
   await lab.kubectl('delete', 'pod/late', 'pvc/late', '--timeout=110s');
   await gone(lab, 'late');
 });

@@ -17,6 +17,7 @@ export class CsiProxy {
   readonly #driver: CsiClient;
   readonly #servers: Server[] = [];
   readonly #underWay = new Set<string>();
+  #socket = '';
 
   constructor(name: string, endpoint: string) {
     this.#name = name;
@@ -47,6 +48,7 @@ export class CsiProxy {
       NotifyRegistrationStatus: this.#pass('NotifyRegistrationStatus', async () => ({})),
     });
     await bind(service, socket);
+    this.#socket = socket;
     await bind(registrar, registration);
     this.#servers.push(service, registrar);
   }
@@ -56,8 +58,12 @@ export class CsiProxy {
     this.#driver.close();
   }
 
-  /** Resolves when the driver has no call under way. */
+  /** Resolves when the driver has no call under way, also none of an agent that is gone. To be called before `close`. */
   async quiet(): Promise<void> {
+    // What an agent had sent before it was killed is read before what is sent now.
+    const last = connectCsi(`unix://${this.#socket}`);
+    await last.node.NodeGetInfo({});
+    last.close();
     while (this.#underWay.size > 0) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 

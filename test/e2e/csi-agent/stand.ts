@@ -174,8 +174,8 @@ export class Stand {
 
   async close(): Promise<void> {
     for (const agent of this.#agents) await agent.kill();
-    this.proxy.close();
     await this.proxy.quiet();
+    this.proxy.close();
     this.driver.close();
     await this.#running.stop();
     const left = mountsUnder(await mounter.list(), this.rootDir);

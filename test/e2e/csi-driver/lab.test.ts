@@ -14,6 +14,8 @@ import { exec, execOk } from '../../../lib/exec.ts';
 import { compareWithMachine, type MachineSnapshot, snapshotMachine } from '../../../lib/machine.ts';
 import { labNames, SETTLE_MS } from '../support/lab.ts';
 
+/** For giving up only. */
+const LIMIT_MS = 300_000;
 const NODELET = fileURLToPath(new URL('../../../bin/nodelet', import.meta.url));
 
 const OBJECTS = `
@@ -52,19 +54,19 @@ describe('a lab with --csi', () => {
     up.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
     up.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()));
     await expect
-      .poll(() => (up.exitCode === null ? output : `ended: ${output}`), { timeout: 280_000 })
+      .poll(() => (up.exitCode === null ? output : `ended: ${output}`), { timeout: LIMIT_MS })
       .toMatch(/The lab is up\.|^ended/);
     expect(up.exitCode, output).toBeNull();
     return () => output;
   };
   const kubectl = (args: readonly string[], stdin?: string): Promise<string> =>
     execOk('kubectl', ['--kubeconfig', paths.kubeconfig, ...args], {
-      timeoutMs: 120_000,
+      timeoutMs: LIMIT_MS + 60_000,
       ...(stdin === undefined ? {} : { stdin }),
     });
   const runPod = async (): Promise<void> => {
     await kubectl(['apply', '-f', '-'], OBJECTS);
-    await kubectl(['wait', '--for=condition=Ready', 'pod/user', '--timeout=110s']);
+    await kubectl(['wait', '--for=condition=Ready', 'pod/user', `--timeout=${LIMIT_MS}ms`]);
   };
   const ownLoops = async () => (await listLoopDevices()).filter((loop) => loop.image.startsWith(`${paths.root}/`));
   const left = (settleMs = SETTLE_MS) =>
@@ -77,7 +79,7 @@ describe('a lab with --csi', () => {
   afterEach(async () => {
     up.kill('SIGKILL');
     await ended;
-    await exec(NODELET, ['down', '--root', paths.root], { timeoutMs: 200_000 });
+    await exec(NODELET, ['down', '--root', paths.root], { timeoutMs: LIMIT_MS });
     await rm(paths.root, { recursive: true, force: true });
   });
 
@@ -108,16 +110,17 @@ describe('a lab with --csi', () => {
     await ended;
     for (const name of [...LAB_PROCESSES, 'csi-driver'] as const) {
       const id = await readPidFile(paths.pidFile(name));
-      if (id !== undefined) process.kill(id.pid, 'SIGKILL');
+      // One that has ended by itself meanwhile is no matter.
+      if (id !== undefined) await exec('kill', ['-KILL', String(id.pid)]);
     }
     expect((await left(0)).filter((line) => line.startsWith('left behind: loop device'))).toHaveLength(2);
-    const down = await exec(NODELET, ['down', '--root', paths.root], { timeoutMs: 200_000 });
+    const down = await exec(NODELET, ['down', '--root', paths.root], { timeoutMs: LIMIT_MS });
     expect([down.code, down.stderr]).toEqual([0, '']);
     expect(await left()).toEqual([]);
   });
 
   // Two starts of a lab: for giving up only.
-  test('that is kept has its volumes, and what is in them, at the next start', { timeout: 900_000 }, async () => {
+  test('that is kept has its volumes, and what is in them, at the next start', { timeout: 1_800_000 }, async () => {
     await start('--keep');
     await runPod();
     up.kill('SIGINT');
@@ -130,14 +133,14 @@ describe('a lab with --csi', () => {
         async () =>
           (await exec('kubectl', ['--kubeconfig', paths.kubeconfig, 'exec', 'user', '--', 'cat', '/data/file'])).stdout,
         {
-          timeout: 120_000,
+          timeout: LIMIT_MS,
           interval: 500,
         },
       )
       .toBe('kept\nkept\n');
     await kubectl(['delete', 'pod', 'user', '--grace-period=1']);
-    await kubectl(['delete', 'pvc', 'data', '--timeout=110s']);
-    await expect.poll(ownLoops, { timeout: 100_000 }).toEqual([]);
-    await expect.poll(() => readdir(join(paths.csi.stateDir, 'volumes')), { timeout: 100_000 }).toEqual([]);
+    await kubectl(['delete', 'pvc', 'data', `--timeout=${LIMIT_MS}ms`]);
+    await expect.poll(ownLoops, { timeout: LIMIT_MS }).toEqual([]);
+    await expect.poll(() => readdir(join(paths.csi.stateDir, 'volumes')), { timeout: LIMIT_MS }).toEqual([]);
   });
 });

@@ -121,11 +121,18 @@ async function makePod(name: string, volume: object, spec: object = {}): Promise
 }
 const withClaim = (claimName: string): object => ({ persistentVolumeClaim: { claimName } });
 
-async function bound(name: string): Promise<{ claim: PersistentVolumeClaim; volume: PersistentVolume }> {
-  const claim = await eventually(`claim ${name} is bound`, async () => {
+/** For giving up only: the pauses of the driver's connection grow to 2 min. */
+const BACKED_OFF_MS = 300_000;
+
+async function bound(
+  name: string,
+  timeoutMs?: number,
+): Promise<{ claim: PersistentVolumeClaim; volume: PersistentVolume }> {
+  const seen = async (): Promise<PersistentVolumeClaim | undefined> => {
     const found = await find<PersistentVolumeClaim>(claimPath(name));
     return found?.status?.phase === 'Bound' ? found : undefined;
-  });
+  };
+  const claim = await eventually(`claim ${name} is bound`, seen, timeoutMs);
   const volume = await find<PersistentVolume>(volumePath(claim.spec?.volumeName ?? ''));
   if (volume === undefined) throw new Error(`claim ${name} is bound to ${claim.spec?.volumeName}, which is not there`);
   return { claim, volume };
@@ -135,10 +142,14 @@ async function gone(path: string): Promise<void> {
   await eventually(`${path} is gone`, async () => ((await find(path)) === undefined ? true : undefined));
 }
 
-async function event(name: string, reason: string): Promise<Event> {
-  return await eventually(`event ${reason} of ${name}`, async () => {
+/** The event whose message has these words: another one may be before it, from when a cache did not have everything yet. */
+async function event(name: string, reason: string, words = ''): Promise<Event> {
+  return await eventually(`event ${reason} of ${name}: ${words}`, async () => {
     const { items } = await admin.list<Event>('/api/v1/events');
-    return items.find((one) => one.involvedObject.name === name && one.reason === reason);
+    return items.find(
+      ({ involvedObject, reason: of, message = '' }) =>
+        involvedObject.name === name && of === reason && message.includes(words),
+    );
   });
 }
 
@@ -313,7 +324,7 @@ describe('a claim that waits for its first consumer', () => {
 
   it('keeps a second pod away from nodes that do not reach it, with the reason', async () => {
     await makePod('elsewhere', withClaim('lazy'), { nodeSelector: { 'kubernetes.io/hostname': 'n3' } });
-    expect((await event('elsewhere', 'FailedScheduling')).message).toBe(
+    expect((await event('elsewhere', 'FailedScheduling', 'affinity conflict')).message).toBe(
       "0/3 nodes are available: 1 node(s) had volume node affinity conflict, 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
     );
     await admin.delete(podPath('elsewhere'), { gracePeriodSeconds: 0 });
@@ -419,6 +430,10 @@ describe('volumes made by hand', () => {
       ['tiny', '1Mi'],
     ] as const) {
       await create('/api/v1/persistentvolumes', { metadata: { name }, spec: local(size) });
+      // The controller has seen it, which a claim may overtake.
+      await eventually(`${name} is Available`, async () =>
+        (await find<PersistentVolume>(volumePath(name)))?.status?.phase === 'Available' ? true : undefined,
+      );
     }
     await makeClaim('manual', 'manual', { resources: { requests: { storage: '1Gi' } } });
     const { claim, volume } = await bound('manual');
@@ -476,9 +491,7 @@ describe('volumes made by hand', () => {
     expect(volume.metadata.name).toBe('disk-n2');
     await makeClaim('second-disk', 'local');
     await makePod('no-disk', withClaim('second-disk'), { nodeSelector: { 'kubernetes.io/hostname': 'n2' } });
-    expect((await event('no-disk', 'FailedScheduling')).message).toContain(
-      "1 node(s) didn't find available persistent volumes to bind",
-    );
+    await event('no-disk', 'FailedScheduling', "1 node(s) didn't find available persistent volumes to bind");
   });
 });
 
@@ -509,9 +522,9 @@ describe('a driver that is away', () => {
   it('is waited for: the claim is served when it is back', async () => {
     await driver.stop();
     await makeClaim('patient', 'now');
-    expect((await event('patient', 'ProvisioningFailed')).message).toContain('code = Unavailable');
+    await event('patient', 'ProvisioningFailed', 'code = Unavailable');
     driver = await startTheDriver();
-    await bound('patient');
+    await bound('patient', BACKED_OFF_MS);
     await expect.poll(volumesOnDisk).toHaveLength(1);
   });
 });
