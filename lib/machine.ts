@@ -10,8 +10,10 @@ import { isErrno } from './errors.ts';
 import { type Exec, exec } from './exec.ts';
 import { listLoopDevices } from './loop-devices.ts';
 import { normaliseIptables, normaliseNft } from './machine-rules.ts';
+import { environmentOf } from './marked-processes.ts';
 import { readMounts } from './mounts.ts';
 import { listProcesses, type ProcessEntry, readOfProcess } from './processes.ts';
+import { retry, steadyPauses } from './retry.ts';
 
 export const MACHINE_PARTS = [
   'process',
@@ -35,6 +37,8 @@ export type MachineSnapshot = Readonly<Record<MachinePart, ReadonlyMap<string, s
 export interface SnapshotOptions {
   /** More directories to list, three levels deep: a lab's root. */
   readonly directories?: readonly string[];
+  /** VARIABLE=VALUE in the environment of all that is to be compared: an orphan without it is another program's. */
+  readonly mark?: string;
   readonly run?: Exec;
 }
 
@@ -66,16 +70,28 @@ export const SHARED_DIRECTORIES = [
 
 const DEPTH = 3;
 
+/** The machine's own programs mount and unmount there at any time: logins, services, and snaps that are updated. */
+const OTHERS_MOUNTS = /^\/(run\/(user|credentials)|snap|var\/snap)(\/|$)/;
+const SNAPS = '/var/lib/snapd/';
+
 export async function snapshotMachine(options: SnapshotOptions = {}): Promise<MachineSnapshot> {
   const run = options.run ?? exec;
-  const processes = await relevantProcesses();
+  const processes = await relevantProcesses(options.mark);
   const mounts = await readMounts();
   const links = await json(run, 'ip', ['-json', 'addr', 'show']);
   const directories = [...WATCHED_DIRECTORIES, ...(options.directories ?? [])];
   return {
     process: new Map(processes.map((entry) => [`${entry.pid} ${entry.startTime}`, processText(entry)])),
-    mount: byText(mounts.map((mount) => `${mount.path} (${mount.fsType} ${mount.source})`)),
-    'loop device': byText((await listLoopDevices()).map((loop) => `${loop.image} on ${loop.device}`)),
+    mount: byText(
+      mounts
+        .filter(({ path }) => !OTHERS_MOUNTS.test(path))
+        .map((mount) => `${mount.path} (${mount.fsType} ${mount.source})`),
+    ),
+    'loop device': byText(
+      (await listLoopDevices())
+        .filter(({ image }) => !image.startsWith(SNAPS))
+        .map((loop) => `${loop.image} on ${loop.device}`),
+    ),
     'network namespace': byText(networkNamespaces(processes, mounts)),
     link: byText(links.map((link) => String(link['ifname']))),
     address: byText(links.flatMap(addressesOf)),
@@ -169,13 +185,15 @@ export async function compareWithMachine(
  * Whether a process belongs to process `self`: `ours` descends from it, or was orphaned to init (as a daemon's children
  * are) and is in the cgroup of `self` or in one of pods; `other` descends from another process, such as a login or a cron
  * job, or is in a cgroup of a service manager, or is an ancestor of `self`, which a shell that has ended leaves to init as well.
- * `cgroupOf`: the text of /proc/PID/cgroup. Pure.
+ * `cgroupOf`: the text of /proc/PID/cgroup. `isMarked`: whether an orphan carries the mark of all that `self` starts, which decides
+ * where there is one, but for processes in cgroups of pods: a container has an environment of its own. Pure.
  */
 export function ownerOf(
   entry: ProcessEntry,
   byPid: ReadonlyMap<number, ProcessEntry>,
   self: number,
   cgroupOf: (pid: number) => string | undefined,
+  isMarked?: (pid: number) => boolean,
 ): 'ours' | 'other' {
   if (isAncestor(entry.pid, self, byPid)) return 'other';
   const seen = new Set<number>();
@@ -185,9 +203,9 @@ export function ownerOf(
     if (current.ppid === self) return 'ours';
     // Orphaned: its own parent is gone, or it was made a daemon on purpose.
     if (current.ppid <= 1) {
-      if (isNodeSoftware(current)) return 'ours';
+      if (isMarked?.(current.pid) ?? isNodeSoftware(current)) return 'ours';
       const cgroup = cgroupOf(entry.pid) ?? '';
-      const near = cgroup === cgroupOf(self) || OWN_CGROUP.test(cgroup);
+      const near = OWN_CGROUP.test(cgroup) || (isMarked === undefined && cgroup === cgroupOf(self));
       return current.pid === entry.pid && near ? 'ours' : 'other';
     }
     current = byPid.get(current.ppid);
@@ -213,13 +231,17 @@ function isNodeSoftware(entry: ProcessEntry): boolean {
 }
 
 /** Without kernel threads, this process, its ancestors, and the programs that it runs for the snapshot. */
-async function relevantProcesses(): Promise<readonly ProcessEntry[]> {
+async function relevantProcesses(mark: string | undefined): Promise<readonly ProcessEntry[]> {
   const entries = (await listProcesses()).filter((entry) => entry.state !== 'Z' && entry.argv.length > 0);
   const byPid = new Map(entries.map((entry) => [entry.pid, entry]));
   const orphans = [process.pid, ...entries.filter(({ ppid }) => ppid <= 1).map(({ pid }) => pid)];
   const cgroups = new Map(orphans.map((pid) => [pid, readOfProcess(`/proc/${pid}/cgroup`)]));
+  const isMarked = (pid: number): boolean =>
+    environmentOf(pid)
+      .split('\0')
+      .includes(mark ?? '');
   const isOurs = (entry: ProcessEntry): boolean =>
-    ownerOf(entry, byPid, process.pid, (pid) => cgroups.get(pid)) === 'ours';
+    ownerOf(entry, byPid, process.pid, (pid) => cgroups.get(pid), mark === undefined ? undefined : isMarked) === 'ours';
   return entries.filter((entry) => entry.pid > 2 && entry.pid !== process.pid && isOurs(entry));
 }
 
@@ -255,10 +277,15 @@ async function json(run: Exec, file: string, args: readonly string[]): Promise<r
 
 /** Empty where the program is not installed: there is nothing of its kind to compare. */
 async function outputOf(run: Exec, file: string, args: readonly string[]): Promise<string> {
-  try {
+  const listed = async (): Promise<string> => {
     const result = await run(file, args);
     if (result.code !== 0) throw new Error(`${file} ${args.join(' ')}: exit ${result.code}: ${result.stderr.trim()}`);
     return result.stdout;
+  };
+  try {
+    // What another program takes away meanwhile can fail a list.
+    const mends = (error: unknown): boolean => !isErrno(error, 'ENOENT');
+    return await retry(listed, { clock: systemClock, policy: steadyPauses(100), maxTries: 10, mends });
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return '';
     throw error;

@@ -5,7 +5,8 @@ import { readFileSync } from 'node:fs';
 import { isErrno } from './errors.ts';
 import { descendants, listProcesses, type ProcessEntry } from './processes.ts';
 
-function environmentOf(pid: number): string {
+/** Its variables, each with a NUL after it; '' where it is gone, or may not be read. */
+export function environmentOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'latin1');
   } catch (error) {

@@ -31,7 +31,7 @@ import {
   slowestLines,
   writeDurations,
 } from './test-durations.ts';
-import { endRun, markRun } from './test-run.ts';
+import { endRun, markRun, RUN_VARIABLE } from './test-run.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs');
@@ -180,7 +180,9 @@ async function endToEnd(words: readonly string[]): Promise<Tally> {
     return { passed: 0, failed: 1, skipped: 0 };
   }
   await offerKubectls();
-  const before = await snapshotMachine();
+  // Other programs of the machine may start something meanwhile.
+  const mark = `${RUN_VARIABLE}=${run}`;
+  const before = await snapshotMachine({ mark });
   const made = SHARED_DIRECTORIES.filter((path) => !existsSync(path));
   const netnsMounted = await isMounted(NETNS);
   // Here, so that they do not come and go under tests that run side by side.
@@ -192,7 +194,7 @@ async function endToEnd(words: readonly string[]): Promise<Tally> {
   await removeEmpty(made);
   if (stop.signal.aborted) return addTallies(tests, { passed: 0, failed: 1, skipped: 0 });
   const clean = await check('the machine is as it was before the end-to-end tests', async () => {
-    const differences = await compareWithMachine(before, { settleMs: SETTLE_MS });
+    const differences = await compareWithMachine(before, { mark, settleMs: SETTLE_MS });
     for (const line of differences) say(`   ${line}`);
     return differences.length === 0;
   });
@@ -201,7 +203,7 @@ async function endToEnd(words: readonly string[]): Promise<Tally> {
 
 const NETNS = '/run/netns';
 /** How long what the kernel takes away by itself may take. */
-const SETTLE_MS = 30_000;
+const SETTLE_MS = 120_000;
 
 async function isMounted(path: string): Promise<boolean> {
   return (await readMounts()).some((mount) => mount.path === path);

@@ -8,6 +8,7 @@ import { startLabApiServer } from '../../../apiserver/main.ts';
 import type { RunningApiServer } from '../../../apiserver/options.ts';
 import { systemClock } from '../../../lib/clock.ts';
 import { Tracer } from '../../../lib/trace.ts';
+import { RUN_VARIABLE } from '../../../scripts/test-run.ts';
 import { KUBECTL_ENVIRONMENT } from '../support/kubectl-environment.ts';
 
 export interface Outcome {
@@ -41,6 +42,8 @@ export function kubectlFor(command: string, kubeconfig: string, home: string): K
     KUBECONFIG: kubeconfig,
     HOME: home,
     ...KUBECTL_ENVIRONMENT,
+    // So that one that is left is found at the end of the run.
+    [RUN_VARIABLE]: process.env[RUN_VARIABLE] ?? '',
     ...extra,
   });
   const run = (args: readonly string[], input?: string, env?: Record<string, string>): Promise<Outcome> =>

@@ -85,6 +85,7 @@ describe('whose process it is', () => {
     entry(50, 1, 'sleep'),
     entry(51, 1, 'httpd'),
     entry(60, 1, 'apt-daily'),
+    entry(70, 1, 'containerd'),
   ];
   const cgroups = new Map([
     [10, '0::/user.slice/session-1.scope'],
@@ -107,6 +108,28 @@ describe('whose process it is', () => {
     const found = byPid.get(pid);
     if (found === undefined) throw new Error('no such process in the table');
     expect(ownerOf(found, byPid, 20, (of) => cgroups.get(of))).toBe(owner);
+  });
+
+  it.each([
+    [22, 'ours', 'a descendant, whatever its environment'],
+    [30, 'ours', 'an orphan with the mark'],
+    [31, 'ours', 'a container below an orphaned shim with the mark'],
+    [50, 'other', 'an orphan without the mark, in our own cgroup'],
+    [51, 'ours', 'an orphan in the cgroup of a pod, which has an environment of its own'],
+    [60, 'other', 'a service that the machine started meanwhile'],
+    [70, 'other', 'the machine’s own containerd'],
+  ])('%i is %s where all that we start carries a mark: %s', (pid, owner) => {
+    const found = byPid.get(pid);
+    if (found === undefined) throw new Error('no such process in the table');
+    expect(
+      ownerOf(
+        found,
+        byPid,
+        20,
+        (of) => cgroups.get(of),
+        (of) => of === 30,
+      ),
+    ).toBe(owner);
   });
 });
 
