@@ -10,8 +10,8 @@ import { classifyRoot } from './ownership.ts';
 import { rootFacts } from './root.ts';
 import { assertNotProtected, labAt } from './take-root.ts';
 
-/** A running `nodelet up` gets this long to stop its lab in order. */
-const UP_GRACE_MS = 40_000;
+/** A running `nodelet up` gets this long to stop its lab in order, on a busy machine, too. */
+const UP_GRACE_MS = 120_000;
 
 export interface DownOptions {
   readonly root?: string;
