@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type RunningApiServer, startApiServer } from '../../../../apiserver/main.ts';
 import { systemClock } from '../../../../lib/clock.ts';
 import type { ConnectionLimits } from '../../../../lib/connection-limits.ts';
@@ -26,12 +26,14 @@ const onAccept = (message: unknown): void => {
   if (message.socket instanceof Socket) accepted.push(message.socket);
 };
 
-beforeEach(async () => {
+beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'nodelet-connections-'));
+  server = await start();
+});
+beforeEach(() => {
   accepted = [];
   clients = [];
   subscribe('net.server.socket', onAccept);
-  server = await start();
 });
 
 function start(limits?: ConnectionLimits): Promise<RunningApiServer> {
@@ -49,6 +51,10 @@ function start(limits?: ConnectionLimits): Promise<RunningApiServer> {
 afterEach(async () => {
   unsubscribe('net.server.socket', onAccept);
   for (const { socket } of clients) socket.destroy();
+  // The next test has the server to itself.
+  await vi.waitFor(async () => expect(await openConnections(server.port)).toBe(0));
+});
+afterAll(async () => {
   await server.close();
   await rm(root, { recursive: true, force: true });
 });
