@@ -1,12 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { PodUID, SandboxId } from '../../../../agent/ports/runtime.ts';
 import type { RunningPodProbes } from '../../../../agent/probes/options.ts';
 import type { ProbeOutcome } from '../../../../agent/probes/outcome.ts';
 import { createPodProbes } from '../../../../agent/probes/pod-probes.ts';
 import type { ProbeRunner } from '../../../../agent/probes/runners.ts';
 import type { ContainerStatus, PodSpec } from '../../../../client/types.ts';
+import { epochMs, systemClock } from '../../../../lib/clock.ts';
 import { type Span, Tracer } from '../../../../lib/trace.ts';
 import { settle } from '../../../sim/clock.ts';
 import { FakeNode, makePod } from '../../../sim/fakes.ts';
+import { container } from '../server/support.ts';
 
 const OK: ProbeOutcome = { kind: 'success', output: 'ok' };
 const BAD: ProbeOutcome = { kind: 'failure', output: 'HTTP probe failed with statuscode: 500' };
@@ -67,6 +70,42 @@ function times(port: number): number[] {
   const [first] = requested;
   return requested.filter((each) => each.port === port).map(({ at }) => at - (first?.at ?? 0));
 }
+
+it.each(['readiness', 'liveness', 'startup'])(
+  'the first %s probe comes with the container, not a period later',
+  async (type) => {
+    const requests: string[] = [];
+    // The machine's clock: it moves while the probe is made.
+    const running = createPodProbes({
+      runtime: node.runtime,
+      recorder: node.recorder,
+      clock: systemClock,
+      tracer: new Tracer(),
+      hostIPs: () => ['192.0.2.1'],
+      runners: {
+        tcpSocket: async () => {
+          requests.push(type);
+          return OK;
+        },
+      },
+    });
+    try {
+      const pod = makePod('probed', { containers: [web({ [`${type}Probe`]: probe(80, { periodSeconds: 3_600 }) })] });
+      const { uid, namespace, name } = pod.metadata;
+      const sandbox = { id: 'box' as SandboxId, attempt: 0, createdAt: epochMs(1), ips: ['10.0.0.1'] };
+      const now = systemClock.now();
+      running.podObserved(pod, {
+        pod: { uid: uid as PodUID, namespace, name },
+        sandboxes: [{ ...sandbox, state: 'ready', hostNetwork: false, runtimeHandler: '' }],
+        containers: [{ ...container('abc', '/log'), name: 'web', createdAt: now, startedAt: now }],
+        observedAt: now,
+      });
+      await vi.waitFor(() => expect(requests).toEqual([type]));
+    } finally {
+      running.close();
+    }
+  },
+);
 
 describe('readiness', () => {
   it('follows the verdicts, and reaches the API in the instant of the result', async () => {
