@@ -23,7 +23,8 @@ const NLM_F_DUMP = 0x300;
 const RT_TABLE_MAIN = 254;
 /** Bytes. Room for the notifications of a burst of pods; the kernel drops what does not fit and returns ENOBUFS. */
 const RECEIVE_BUFFER = 1024 * 1024;
-const DUMP_TIMEOUT_MS = 10_000;
+/** For giving up only: the kernel answers at once, and this process may be kept from reading that for a while. */
+const DUMP_TIMEOUT_MS = 60_000;
 /** From the kernel's numbers, for a dump request's body: struct rtgenmsg padded to the largest of the three headers. */
 const DUMP_BODY = Buffer.alloc(16);
 

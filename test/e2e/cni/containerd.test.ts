@@ -35,7 +35,8 @@ import {
 } from './harness.ts';
 
 const CGROUP = `/nodelet-cni-test-${process.pid}`;
-const DEADLINE = { deadlineMs: 60_000 };
+/** For giving up only. */
+const DEADLINE = { deadlineMs: 300_000 };
 let root: string;
 let containerd: RunningContainerd;
 let network: TestNetwork;

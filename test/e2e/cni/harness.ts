@@ -55,7 +55,8 @@ export async function testNetwork(): Promise<TestNetwork> {
     firewall: known?.firewall ?? (await snapshotFirewall()),
     name: `ndlt-${id}`,
     bridge: `ndb${id}`.slice(0, 15),
-    prefix: `10.${200 + (WORKER % 40)}.${(process.pid + number) % 250}`,
+    // Above the ranges of labs with several nodes (10.192.0.0/11), below the pods of those with one (10.244.0.0/16).
+    prefix: `10.${224 + (WORKER % 16)}.${(process.pid + number) % 250}`,
     confDir: join(dir, 'net.d'),
     binDir: join(dir, 'bin'),
     cacheDir: join(dir, 'cache'),

@@ -55,7 +55,7 @@ describe('ADD and DEL with bridge, host-local and portmap', () => {
       expect(await netns.run('cat', '/sys/class/net/eth0/address')).toBe(`${inside?.mac}\n`);
       expect(await linkExists(host?.name ?? '')).toBe(true);
       expect(await leases(network)).toEqual([`${network.prefix}.2`]);
-      await netns.run('busybox', 'ping', '-c1', '-W20', `${network.prefix}.1`);
+      await netns.run('busybox', 'ping', '-c1', '-W120', `${network.prefix}.1`);
       if (cniVersion !== '0.3.1') await runtime.check(attachment(netns));
 
       await runtime.del(attachment(netns));
@@ -73,7 +73,7 @@ describe('ADD and DEL with bridge, host-local and portmap', () => {
       capabilityArgs: { portMappings: [{ hostPort, containerPort: 8080, protocol: 'tcp' }] },
     });
     await runtime.add(list, mapped);
-    const server = netns.run('timeout', '120', 'busybox', 'nc', '-l', '-p', '8080', '-e', 'echo', 'hello from the pod');
+    const server = netns.run('timeout', '400', 'busybox', 'nc', '-l', '-p', '8080', '-e', 'echo', 'hello from the pod');
     const ask = (): Promise<string> =>
       execOk('timeout', ['60', 'busybox', 'nc', `${network.prefix}.1`, String(hostPort)], { stdin: '' }).catch(
         () => '',
