@@ -79,12 +79,12 @@ function framed(bytes: Buffer): Buffer {
   return Buffer.concat([length, bytes]);
 }
 
-/** The answer to these bytes, whatever they are. Rejects when nothing comes. */
+/** The answer to these bytes, whatever they are. Rejects when nothing comes. `once`: the question is not sent again. */
 export function exchange(
   port: number,
   bytes: Buffer,
   transport: 'udp' | 'tcp' = 'udp',
-  address = LOCAL,
+  { once = false } = {},
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const fail = (): void => reject(new Error('no answer'));
@@ -95,9 +95,9 @@ export function exchange(
     };
     if (transport === 'udp') {
       const socket = createSocket('udp4');
-      const send = (): void => socket.send(bytes, port, address);
+      const send = (): void => socket.send(bytes, port, LOCAL);
       // A packet may be lost in a flood: resolvers repeat theirs.
-      const again = setInterval(send, REPEAT_MS);
+      const again = once ? undefined : setInterval(send, REPEAT_MS);
       socket.once('message', (answer) => {
         clearInterval(again);
         socket.close();
@@ -106,7 +106,7 @@ export function exchange(
       send();
       return;
     }
-    const socket = connect(port, address, () => socket.write(framed(bytes)));
+    const socket = connect(port, LOCAL, () => socket.write(framed(bytes)));
     let read: Buffer = Buffer.alloc(0);
     socket.once('error', reject);
     socket.on('data', (data) => {
