@@ -17,4 +17,4 @@ test('a full disk costs no process, no data and no deletion, and all mends itsel
   const wrong = [...result.crashed, ...result.lost];
   expect(wrong, wrong.length === 0 ? '' : `${lines.join('\n')}\n${await small.logs()}`).toEqual([]);
   expect(result.refused).toBeGreaterThan(0);
-}, 900_000);
+}, 1_800_000);

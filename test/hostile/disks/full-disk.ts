@@ -30,7 +30,7 @@ import { type LoopDisk, makeLoopDisk } from '../../support/loop-disk.ts';
 /** Images, their snapshots and two volumes take some 300. */
 const DISK_MEGABYTES = 700;
 /** For giving up only. */
-const LIMIT_MS = 100_000;
+const LIMIT_MS = 200_000;
 /**
  * containerd 1.6 that cannot write down the end of a container tries again after 1 s, 2 s, 4 s … 300 s: where others take each block
  * that becomes free, several tries fail. Until then it shows the container as running.
