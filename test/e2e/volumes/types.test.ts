@@ -500,7 +500,8 @@ describe('what cannot be had', () => {
   ];
   test.each(rows)('%s: an event reports it, and the pod waits', async (name, volume, message) => {
     await apply(lab, podOf(name, [volume]));
-    const event = await eventWhen(lab, name, 'FailedMount', message);
+    // A resolver may take its time over a name that there is not.
+    const event = await eventWhen(lab, name, 'FailedMount', message, 300_000);
     expect(event.message).toMatch(/^MountVolume\.SetUp failed for volume "v" : /);
     await podWhen(lab, name, 'waiting for its volume', ({ status }) => {
       const [main] = status?.containerStatuses ?? [];
