@@ -276,6 +276,11 @@ export async function prints(lab: TestLab, expected: string | RegExp, ...kubectl
   });
 }
 
+/** Waits until the script FOREVER has come to its wait: before that the container's first process knows no TERM, and ignores it. */
+export async function handlesTerm(lab: TestLab, name: string): Promise<void> {
+  await prints(lab, /^\d/, 'exec', name, '-c', 'main', '--', 'pidof', 'sleep');
+}
+
 export function nodeWhen(
   lab: TestLab,
   what: string,

@@ -16,8 +16,8 @@ import {
   eventually,
   eventWhen,
   FOREVER,
-  getPod,
   gone,
+  handlesTerm,
   isReady,
   podWhen,
   ready,
@@ -137,59 +137,69 @@ describe('readiness', () => {
     }
   });
 
-  test('reaches the API server long before the next probe would run', async () => {
-    const periodSeconds = 10;
-    const readinessProbe = { exec: { command: ['cat', '/ok'] }, ...often, periodSeconds };
+  test('reaches the API server by itself: the result wakes the worker, and the next probe is an hour away', async () => {
+    const command = ['sh', '-c', 'until [ -e /ok ]; do sleep 0.1; done'];
+    const readinessProbe = { exec: { command }, periodSeconds: 3_600, failureThreshold: 1, timeoutSeconds: 3_600 };
     await apply(lab, shellPod('flip', FOREVER, {}, { readinessProbe }));
     await podWhen(lab, 'flip', 'not ready', unready);
     await inside('flip', 'touch /ok');
     const pod = await ready(lab, 'flip');
-    const delays = await eventually('the write after the probe that turned it', async () => {
+    const { turned, sync, written } = await eventually('the write after the probe that turned it', async () => {
       const own = (await spans(lab)).filter((span) => span.pod?.uid === pod.metadata.uid);
-      const turned = own.find((span) => span.kind === 'probe' && span.attributes['result'] === 'success');
-      if (turned === undefined) return undefined;
-      const result = turned.start + turned.durationMs;
-      const written = own.find((span) => isStatusWrite(span) && span.start + span.durationMs > result);
-      return written === undefined ? undefined : { ms: written.start + written.durationMs - result };
+      const probe = own.find((span) => span.kind === 'probe' && span.attributes['result'] === 'success');
+      if (probe === undefined) return undefined;
+      const woken = wokenBy(own, probe);
+      const write = own.find((span) => isStatusWrite(span) && woken !== undefined && span.start > woken.start);
+      return woken && write ? { turned: probe, sync: woken, written: write } : undefined;
     });
-    console.log(`readiness flip to API: ${delays.ms.toFixed(1)} ms`);
-    expect(delays.ms).toBeLessThan((periodSeconds * 1000) / 2);
+    console.log(`readiness flip to API: ${(written.start + written.durationMs - endOf(turned)).toFixed(1)} ms`);
+    expect(sync.start).toBeGreaterThanOrEqual(endOf(turned));
     await remove('flip');
   });
 });
 
 function isStatusWrite(span: Span): boolean {
-  return span.kind === 'api' && span.name.startsWith('PATCH');
+  return span.kind === 'api' && span.name === 'PATCH pods/status';
+}
+
+function endOf({ start, durationMs }: Span): number {
+  return start + durationMs;
+}
+
+/** The worker's round that the result of a probe caused. */
+function wokenBy(own: readonly Span[], probe: Span): Span | undefined {
+  return own.find((span) => span.name === 'syncPod' && span.links?.includes(probe.id) === true);
 }
 
 describe('liveness', () => {
   test('that fails has the container restarted, killed right after the deciding result', async () => {
-    const livenessProbe = { exec: { command: ['cat', '/ok'] }, periodSeconds: 5, failureThreshold: 2, ...patient };
+    const command = ['sh', '-c', '[ ! -e /dead ] || cat /ok'];
+    const livenessProbe = { exec: { command }, periodSeconds: 5, failureThreshold: 2, ...patient };
     // It ends at once on SIGTERM, and has the time for that.
     const spec = { terminationGracePeriodSeconds: 60 };
-    await apply(lab, shellPod('sick', `touch /ok; ${FOREVER}`, spec, { livenessProbe }));
+    await apply(lab, shellPod('sick', FOREVER, spec, { livenessProbe }));
     const before = await ready(lab, 'sick');
-    await inside('sick', 'rm /ok');
+    await handlesTerm(lab, 'sick');
+    await inside('sick', 'touch /dead');
     const pod = await podWhen(lab, 'sick', 'restarted', (now) => container(now).restartCount === 1 && isReady(now));
     expect(container(pod).containerID).not.toBe(container(before).containerID);
     expect(container(pod).lastState?.terminated).toMatchObject({ exitCode: 0, reason: 'Completed' });
     await eventWhen(lab, 'sick', 'Unhealthy', /^Liveness probe failed: cat: can't open '\/ok'/);
     await eventWhen(lab, 'sick', 'Killing', /^Container main failed liveness probe, will be restarted$/);
-    const { first, deciding, kill } = await eventually('the spans of the kill', async () => {
+    const { failures, deciding, sync, kill } = await eventually('the spans of the kill', async () => {
       const own = (await spans(lab)).filter((span) => span.pod?.uid === pod.metadata.uid);
       const stop = own.find((span) => span.kind === 'cri' && span.name === 'StopContainer');
-      // The last two before it: the very first probe may have come before the file was there.
-      const [one, two] = own
-        .filter((span) => span.kind === 'probe' && span.attributes['result'] === 'failure')
-        .filter(({ start, durationMs }) => stop !== undefined && start + durationMs <= stop.start)
-        .slice(-2);
-      return one && two && stop ? { first: one, deciding: two, kill: stop } : undefined;
+      const failed = own.filter((span) => span.kind === 'probe' && span.attributes['result'] === 'failure');
+      const result = failed.find((probe) => wokenBy(own, probe) !== undefined);
+      const woken = result && wokenBy(own, result);
+      return result && woken && stop ? { failures: failed, deciding: result, sync: woken, kill: stop } : undefined;
     });
-    const late = kill.start - (deciding.start + deciding.durationMs);
-    console.log(`liveness failure to StopContainer: ${late.toFixed(1)} ms`);
-    expect(late).toBeGreaterThanOrEqual(0);
-    // Well within the time between two probes, whatever else the machine is doing.
-    expect(late).toBeLessThan((deciding.start - first.start) / 2);
+    console.log(`liveness failure to StopContainer: ${(kill.start - endOf(deciding)).toFixed(1)} ms`);
+    // The second failure, and nothing came after it but the kill.
+    expect(failures.indexOf(deciding)).toBe(1);
+    expect(failures).toHaveLength(2);
+    expect(kill.start).toBeGreaterThanOrEqual(endOf(deciding));
+    expect(kill.root ?? kill.parent).toBe(sync.id);
     await remove('sick');
   });
 
@@ -203,8 +213,10 @@ describe('liveness', () => {
   ])('by %s restarts the container as well', async (kind, probe, words) => {
     const name = `sick-${kind}`;
     const script = 'mkdir -p /www; exec httpd -f -p 8080 -h /www';
-    const livenessProbe = { ...probe, ...often, initialDelaySeconds: 1 };
-    await apply(lab, shellPod(name, script, {}, { livenessProbe }));
+    const livenessProbe = { ...probe, ...often };
+    // Not probed before it serves: else it would not be this failure.
+    const startupProbe = { tcpSocket: { port: 8080 }, periodSeconds: 1, failureThreshold: 600, ...patient };
+    await apply(lab, shellPod(name, script, {}, { livenessProbe, startupProbe }));
     await podWhen(lab, name, 'restarted', (pod) => container(pod).restartCount >= 1);
     await eventWhen(lab, name, 'Unhealthy', words);
     await remove(name);
@@ -239,22 +251,27 @@ describe('liveness', () => {
       const event = (await eventsOf(lab, 'endless')).find(({ message }) => words.test(message ?? ''));
       return (event?.count ?? 0) >= 3 ? true : undefined;
     });
-    // What it prints in that time are hundreds of megabytes.
-    const after = await agentMemory(lab);
-    expect(after.pid).toBe(before.pid);
-    expect(after.bytes / before.bytes).toBeLessThan(2);
+    // What it prints in that time are hundreds of megabytes. One measurement may include what is not collected yet.
+    await eventually('the agent to be less than twice as large as before', async () => {
+      const growth = (await agentMemory(lab)).bytes / before.bytes;
+      if (growth >= 2) throw new Error(`it is ${growth.toFixed(1)} times as large`);
+      return true;
+    });
+    expect((await agentMemory(lab)).pid).toBe(before.pid);
     await remove('endless');
   });
 });
 
 describe('startup', () => {
   test('holds the others back until it succeeds', async () => {
-    const startupProbe = { exec: { command: ['cat', '/up'] }, periodSeconds: 1, failureThreshold: 60, ...patient };
+    const startupProbe = { exec: { command: ['cat', '/up'] }, periodSeconds: 1, failureThreshold: 600, ...patient };
     const livenessProbe = { exec: { command: ['cat', '/up'] }, ...often };
     const readinessProbe = { exec: { command: ['true'] }, ...often };
     await apply(lab, shellPod('slow-start', FOREVER, {}, { startupProbe, livenessProbe, readinessProbe }));
     await eventWhen(lab, 'slow-start', 'Unhealthy', /^Startup probe failed: cat: can't open '\/up'/);
-    expect(container(await getPod(lab, 'slow-start'))).toMatchObject({ started: false, ready: false, restartCount: 0 });
+    // An event may be there before the status is.
+    const held = await podWhen(lab, 'slow-start', 'running', unready);
+    expect(container(held)).toMatchObject({ started: false, ready: false, restartCount: 0 });
     await inside('slow-start', 'touch /up');
     const pod = await ready(lab, 'slow-start');
     expect(container(pod)).toMatchObject({ started: true, restartCount: 0 });
@@ -264,7 +281,7 @@ describe('startup', () => {
   });
 
   test('of a native sidecar holds back the containers after it', async () => {
-    const startupProbe = { exec: { command: ['cat', '/up'] }, periodSeconds: 1, failureThreshold: 60, ...patient };
+    const startupProbe = { exec: { command: ['cat', '/up'] }, periodSeconds: 1, failureThreshold: 600, ...patient };
     const initContainers = [
       {
         name: 'main',
@@ -277,7 +294,8 @@ describe('startup', () => {
     const containers = [{ name: 'app', image: 'busybox:stable', command: ['sh', '-c', FOREVER] }];
     await apply(lab, shellPod('behind', FOREVER, { initContainers, containers }));
     await eventWhen(lab, 'behind', 'Unhealthy', /^Startup probe failed/);
-    expect(container(await getPod(lab, 'behind'), 'app').state?.waiting?.reason).toBe('PodInitializing');
+    const held = await podWhen(lab, 'behind', 'held back', unready);
+    expect(container(held, 'app').state?.waiting?.reason).toBe('PodInitializing');
     await inside('behind', 'touch /up');
     const pod = await ready(lab, 'behind');
     expect(container(pod, 'app')).toMatchObject({ ready: true, restartCount: 0 });
