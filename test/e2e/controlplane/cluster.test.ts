@@ -97,7 +97,8 @@ describe('a node', () => {
       'example.com/disk': 'ssd',
     });
     expect(node.status?.addresses?.map(({ type }) => type)).toEqual(['InternalIP', 'Hostname']);
-    expect(agent.node?.metadata.uid).toBe(node.metadata.uid);
+    // The agent's own answer may come after this test's.
+    await expect.poll(() => agent.node?.metadata.uid).toBe(node.metadata.uid);
   });
 
   it('is shown as Ready by kubectl', async () => {

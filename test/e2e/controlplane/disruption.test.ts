@@ -42,6 +42,8 @@ const scenarios = versions.map(({ command, version }) => {
         metadata: { name, labels: { set: suffix } },
         status: { capacity, allocatable: capacity, conditions: [ready] },
       });
+      // A new node is tainted until a controller has seen that it is ready.
+      await runner.admin.patch(resourcePath('v1', 'nodes', { name }), { spec: { taints: null } }, 'merge');
     }
     await kubectl.feed(
       JSON.stringify({
@@ -87,6 +89,8 @@ const scenarios = versions.map(({ command, version }) => {
 
   async function drain(): Promise<void> {
     const [first, second] = nodes;
+    // They run here before the scheduler has bound them.
+    await eventually('three pods on the nodes', async () => (nodes.flatMap(podsOn).length === 3 ? true : undefined));
     const node = podsOn(first).length > 0 ? first : second;
     const other = node === first ? second : first;
     const args = ['drain', node, '--ignore-daemonsets', '--timeout=240s'];
@@ -113,7 +117,8 @@ const scenarios = versions.map(({ command, version }) => {
 });
 
 beforeAll(async () => {
-  await runner.start();
+  // The nodes report nothing after their creation, and stay ready all the same.
+  await runner.start(['*', '-node-lifecycle-controller']);
   await Promise.all(scenarios.map(({ prepare }) => prepare()));
 });
 afterAll(() => runner.stop());

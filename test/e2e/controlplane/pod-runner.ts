@@ -5,15 +5,19 @@ import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { ApiClient } from '../../../client/api.ts';
-import { isConflict, isNotFound } from '../../../client/errors.ts';
+import { isConflict, isNotFound, isUnreachable } from '../../../client/errors.ts';
 import { resourcePath } from '../../../client/paths.ts';
 import { Reflector } from '../../../client/reflector.ts';
 import { type ReadableStore, Store } from '../../../client/store.ts';
 import type { Pod } from '../../../client/types.ts';
 import { systemClock } from '../../../lib/clock.ts';
+import { retryUntilAborted, steadyPauses } from '../../../lib/retry.ts';
 import { rfc3339 } from '../../../lib/rfc3339.ts';
 import { type Kubectl, kubectlFor } from '../kubectl/support.ts';
 import { Cluster, eventually } from './cluster.ts';
+
+/** A node tries again while the API server is away. */
+const AGAIN = { clock: systemClock, policy: steadyPauses(100), mends: isUnreachable };
 
 export class PodRunner {
   pods: ReadableStore<Pod> = new Store<Pod>();
@@ -23,6 +27,7 @@ export class PodRunner {
   #cluster: Cluster | undefined;
   #admin: ApiClient | undefined;
   #watching: Promise<unknown> = Promise.resolve();
+  readonly #reports: Promise<unknown>[] = [];
 
   /** `exitCodeOf`: undefined for a pod that goes on. */
   constructor(exitCodeOf: (pod: Pod) => number | undefined) {
@@ -38,18 +43,22 @@ export class PodRunner {
     return this.#cluster;
   }
 
-  async start(): Promise<void> {
+  /** `controllers`: as `--controllers` has them. */
+  async start(controllers: readonly string[] = ['*']): Promise<void> {
     this.#cluster = await Cluster.start();
     this.#admin = await this.#cluster.client();
-    await this.#cluster.startControlPlane();
+    await this.#cluster.startControlPlane([], undefined, controllers);
     const reflector = new Reflector<Pod>({ client: this.#admin, path: '/api/v1/pods', clock: systemClock });
     this.pods = reflector.store;
     this.pods.onChange((changes) => {
       for (const { type, object } of changes) {
         if (type !== 'added') continue;
-        this.#run(object).catch((error: unknown) => {
-          if (!isNotFound(error) && !isConflict(error)) this.#failures.push(error);
-        });
+        const report = retryUntilAborted(() => this.#run(object), { ...AGAIN, signal: this.#stop.signal });
+        this.#reports.push(
+          report.catch((error: unknown) => {
+            if (!isNotFound(error) && !isConflict(error)) this.#failures.push(error);
+          }),
+        );
       }
     });
     this.#watching = reflector.run(this.#stop.signal);
@@ -58,6 +67,7 @@ export class PodRunner {
   async stop(): Promise<void> {
     this.#stop.abort(new Error('the test has ended'));
     await this.#watching;
+    await Promise.all(this.#reports);
     await this.#cluster?.[Symbol.asyncDispose]();
     expect(this.#failures).toEqual([]);
   }

@@ -27,6 +27,7 @@ let admin: ApiClient;
 let pods: ReadableStore<Pod>;
 const stop = new AbortController();
 let watching: Promise<unknown>;
+const calls: Promise<void>[] = [];
 const failures: unknown[] = [];
 
 /** What a node does with a pod: it runs, or has ended. */
@@ -66,9 +67,10 @@ beforeAll(async () => {
   pods.onChange((changes) => {
     for (const { type, object } of changes) {
       if (type === 'removed') continue;
-      live(object).catch((error: unknown) => {
+      const call = live(object).catch((error: unknown) => {
         if (!isNotFound(error) && !isConflict(error)) failures.push(error);
       });
+      calls.push(call);
     }
   });
   watching = reflector.run(stop.signal);
@@ -76,6 +78,7 @@ beforeAll(async () => {
 afterAll(async () => {
   stop.abort(new Error('the test has ended'));
   await watching;
+  await Promise.all(calls);
   await cluster[Symbol.asyncDispose]();
   expect(failures).toEqual([]);
 });
@@ -183,9 +186,10 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
       'apps.kubernetes.io/pod-index': '0',
       'controller-revision-hash': (await web()).status?.currentRevision,
     });
-    expect((await claims()).map(({ metadata }) => [metadata.name, metadata.ownerReferences?.[0]?.kind])).toEqual(
-      ['data-web-0', 'data-web-1', 'data-web-2'].map((name) => [name, 'StatefulSet']),
-    );
+    // A claim gets its owner in a sync after the one that made it.
+    const owners = async () =>
+      (await claims()).map(({ metadata }) => [metadata.name, metadata.ownerReferences?.[0]?.kind]);
+    await expect.poll(owners).toEqual(['data-web-0', 'data-web-1', 'data-web-2'].map((name) => [name, 'StatefulSet']));
     await become('the events', async () => (await messages('SuccessfulDelete', 'web')).length === 2);
     expect((await messages('SuccessfulCreate', 'web')).toSorted()).toEqual([
       ...[0, 1, 2].map((n) => `create Claim data-web-${n} Pod web-${n} in StatefulSet web success`),
@@ -270,11 +274,14 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
     expect(await kubectl.ok('rollout', 'status', 'daemonset/log', '--timeout=240s')).toContain(
       'successfully rolled out',
     );
-    expect(
-      podsOf('log')
-        .map(({ spec }) => spec.nodeName)
-        .toSorted(),
-    ).toEqual(NODES);
+    // They run here before the scheduler has bound them.
+    await expect
+      .poll(() =>
+        podsOf('log')
+          .map(({ spec }) => spec.nodeName)
+          .toSorted(),
+      )
+      .toEqual(NODES);
     const created = names('log').map((name) => `Created pod: ${name}`);
     await become('the events', async () => (await messages('SuccessfulCreate', 'log')).length === 3);
     expect((await messages('SuccessfulCreate', 'log')).toSorted()).toEqual(created);

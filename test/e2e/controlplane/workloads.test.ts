@@ -26,6 +26,7 @@ let pods: ReadableStore<Pod>;
 const stop = new AbortController();
 let replicaSets: ReadableStore<ReplicaSet>;
 let watching: Promise<unknown>;
+const calls: Promise<void>[] = [];
 const failures: unknown[] = [];
 
 /** Reports a pod as a node does that has started its containers. */
@@ -47,9 +48,10 @@ beforeAll(async () => {
     for (const { type, object } of changes) {
       const good = object.spec.containers.every(({ image }) => image !== 'bad');
       if (type !== 'added' || !good) continue;
-      makeReady(object).catch((error: unknown) => {
+      const call = makeReady(object).catch((error: unknown) => {
         if (!isNotFound(error) && !isConflict(error)) failures.push(error);
       });
+      calls.push(call);
     }
   });
   const path = resourcePath('apps/v1', 'replicasets');
@@ -60,6 +62,7 @@ beforeAll(async () => {
 afterAll(async () => {
   stop.abort(new Error('the test has ended'));
   await watching;
+  await Promise.all(calls);
   await cluster[Symbol.asyncDispose]();
   expect(failures).toEqual([]);
 });
