@@ -54,6 +54,7 @@ export async function openStore(options: ApiServerOptions, parts: OpenStoreParts
   const store = await EtcdStore.open({
     address: etcd,
     ...(etcd.prefix === undefined ? {} : { prefix: etcd.prefix }),
+    ...(etcd.masterLeaseSeconds === undefined ? {} : { masterLeaseSeconds: etcd.masterLeaseSeconds }),
     resources: [...new Set(resources)],
     ...encryption,
     decodeProtobuf: objectOfProtobuf,

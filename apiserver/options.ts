@@ -25,6 +25,8 @@ export interface EtcdOptions {
   readonly certFile?: string;
   readonly keyFile?: string;
   readonly prefix?: string;
+  /** How long the other servers count on one that no longer renews its lease. For tests; kube-apiserver's 15 s by default. */
+  readonly masterLeaseSeconds?: number;
 }
 
 /** kube-apiserver's --disable-http2-serving, --http2-max-streams-per-connection and --goaway-chance. */

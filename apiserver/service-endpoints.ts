@@ -16,8 +16,8 @@ import type { MasterLeases } from './storage/object-store.ts';
 
 /** kube-apiserver's. */
 const INTERVAL_MS = 10_000;
-/** What leaving the others may take. */
-const STOP_MS = 2_000;
+/** What leaving the others may take, as upstream. */
+const STOP_MS = 2 * INTERVAL_MS;
 
 const OPTIONS: WriteOptions = {
   caller: { name: 'system:apiserver', groups: ['system:masters'] },

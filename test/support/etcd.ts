@@ -17,6 +17,9 @@ export interface EtcdTls {
   readonly clientKey: string;
 }
 
+/** For giving up only: by default etcdctl does so after two seconds. */
+const PATIENCE = ['--dial-timeout', '60s', '--command-timeout', '120s'] as const;
+
 export class Etcd {
   readonly url: string;
   readonly #directory: string;
@@ -63,7 +66,7 @@ export class Etcd {
     child.once('exit', () => process.off('exit', end));
     for (;;) {
       if (child.exitCode !== null) throw new Error(`etcd ended with ${child.exitCode}`);
-      const health = await this.ctlAt(url, 'endpoint', 'health', '--dial-timeout', '5s', '--command-timeout', '5s');
+      const health = await this.ctlAt(url, 'endpoint', 'health');
       if (health.code === 0) return;
     }
   }
@@ -75,7 +78,8 @@ export class Etcd {
   ctlAt(url: string, ...args: string[]): ReturnType<typeof exec> {
     const tls = this.#tls;
     const files = tls === undefined ? [] : ['--cacert', tls.ca, '--cert', tls.clientCert, '--key', tls.clientKey];
-    return exec('etcdctl', ['--endpoints', url, ...files, ...args], { env: { ...process.env, ETCDCTL_API: '3' } });
+    const env = { ...process.env, ETCDCTL_API: '3' };
+    return exec('etcdctl', ['--endpoints', url, ...PATIENCE, ...files, ...args], { env });
   }
 
   /** etcdctl's output. */

@@ -18,6 +18,9 @@ import { Tracer } from '../../../lib/trace.ts';
 import { Etcd } from '../../support/etcd.ts';
 import { key, put, remove, storeContract, storedValue } from '../../unit/apiserver/storage/contract.ts';
 
+/** For giving up only. */
+const PATIENT = { timeout: 240_000 };
+
 let etcd: Etcd;
 let prefixes = 0;
 const open: EtcdStore[] = [];
@@ -245,7 +248,7 @@ describe('an etcd that', () => {
       `${prefix()}/pods/ns/y`,
       '{"kind":"Pod","apiVersion":"v1","metadata":{"name":"y"},"value":"other"}',
     );
-    await vi.waitFor(() => expect(storedValue(a.get(key('y')))).toBe('other'), { timeout: 30_000 });
+    await vi.waitFor(() => expect(storedValue(a.get(key('y')))).toBe('other'), PATIENT);
     await put(a, key('x'), 'three');
     expect(storedValue(a.get(key('x')))).toBe('three');
     expect(log).toEqual([
@@ -274,7 +277,7 @@ describe('an etcd that', () => {
     expect(await ctl('compact', String(header.revision))).toMatchObject({ code: 0 });
     await etcd.kill();
     await etcd.run();
-    await vi.waitFor(() => expect(seen).toHaveLength(3), { timeout: 30_000 });
+    await vi.waitFor(() => expect(seen).toHaveLength(3), PATIENT);
     expect(seen).toEqual(['MODIFIED changed', 'ADDED new', 'DELETED gone']);
     expect(storedValue(a.get(key('changed')))).toBe('two');
     expect(log).toContain('etcd compacted changes that were not read: everything is listed again');

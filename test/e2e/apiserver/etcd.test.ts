@@ -15,6 +15,10 @@ import { Etcd } from '../../support/etcd.ts';
 let root: string;
 let etcd: Etcd;
 const servers: RunningApiServer[] = [];
+/** Longer than anything here takes: no server is forgotten because it is slow, and none that stops because its lease has ended. */
+const MASTER_LEASE_SECONDS = 600;
+/** For giving up only. */
+const PATIENT = { timeout: 240_000, interval: 100 };
 /** Where each server is for the others; nothing connects to them. */
 const ADDRESSES: Readonly<Record<string, string>> = { a: '192.0.2.1', b: '192.0.2.2' };
 const pki = (file: string): string => join(root, 'a', 'pki', file);
@@ -25,7 +29,13 @@ async function startServer(name: string): Promise<RunningApiServer> {
     bindAddress: '127.0.0.1',
     port: 0,
     advertiseAddress: ADDRESSES[name] ?? '',
-    etcd: { servers: [etcd.url], caFile: pki('ca.crt'), certFile: pki('admin.crt'), keyFile: pki('admin.key') },
+    etcd: {
+      servers: [etcd.url],
+      caFile: pki('ca.crt'),
+      certFile: pki('admin.crt'),
+      keyFile: pki('admin.key'),
+      masterLeaseSeconds: MASTER_LEASE_SECONDS,
+    },
     tracer: new Tracer(),
     clock: systemClock,
   });
@@ -46,7 +56,7 @@ beforeAll(async () => {
   });
   await startServer('a');
   await startServer('b');
-}, 60_000);
+});
 afterAll(async () => {
   for (const server of servers) await server.close();
   await etcd.stop();
@@ -84,15 +94,12 @@ it('a watch on one shows the writes of the other', async () => {
   try {
     // Until it is open, what is created is not seen.
     let count = 0;
-    await vi.waitFor(
-      async () => {
-        await kubectl('a', 'create', 'configmap', `watched-${++count}`);
-        expect(seen).toMatch(/ADDED +watched-/);
-      },
-      { timeout: 30_000, interval: 100 },
-    );
+    await vi.waitFor(async () => {
+      await kubectl('a', 'create', 'configmap', `watched-${++count}`);
+      expect(seen).toMatch(/ADDED +watched-/);
+    }, PATIENT);
     await kubectl('a', 'delete', 'configmap', `watched-${count}`);
-    await vi.waitFor(() => expect(seen).toMatch(/DELETED +watched-/), { timeout: 30_000 });
+    await vi.waitFor(() => expect(seen).toMatch(/DELETED +watched-/), PATIENT);
   } finally {
     watch.kill();
     await once(watch, 'exit');
@@ -146,7 +153,7 @@ it('a quota holds for what is created through both at the same time', async () =
   await writeFile(file, JSON.stringify({ ...quota, spec: { hard: { configmaps: '3' } } }));
   await kubectl('a', 'apply', '-f', file);
   const used = () => kubectl('b', 'get', 'quota', 'three', '-n', 'small', '-o', 'jsonpath={.status.used.configmaps}');
-  await vi.waitFor(async () => expect(await used()).toBe('0'), { timeout: 30_000 });
+  await vi.waitFor(async () => expect(await used()).toBe('0'), PATIENT);
   const create = async (index: number): Promise<string> => {
     const args = ['create', 'configmap', `c${index}`, '-n', 'small'];
     const { code, stderr } = await exec('kubectl', [...flags(index % 2 === 0 ? 'a' : 'b'), ...args]);
@@ -155,7 +162,7 @@ it('a quota holds for what is created through both at the same time', async () =
   const results = await Promise.all(Array.from({ length: 6 }, (_, index) => create(index)));
   expect(results.filter((result) => result === 'created')).toHaveLength(3);
   expect(results.filter((result) => result.includes('exceeded quota: three'))).toHaveLength(3);
-  await vi.waitFor(async () => expect(await used()).toBe('3'), { timeout: 30_000 });
+  await vi.waitFor(async () => expect(await used()).toBe('3'), PATIENT);
 });
 
 it('both are endpoints of the service kubernetes, each with a lease; one that stops is gone at once', async () => {
@@ -164,16 +171,18 @@ it('both are endpoints of the service kubernetes, each with a lease; one that st
     await kubectl(server, 'get', 'endpointslice', 'kubernetes', '-o', 'jsonpath={.endpoints[*].addresses[*]}'),
   ];
   const both = '192.0.2.1 192.0.2.2';
-  expect(await addresses('a')).toEqual([both, both]);
+  // What one server writes by an older list of leases is put right by its next look, which a lease that comes or goes brings about.
+  const become = (shown: string) => expect.poll(() => addresses('a')).toEqual([shown, shown]);
+  await become(both);
   expect(await etcd.keys('/registry/masterleases')).toEqual(
     Object.values(ADDRESSES).map((ip) => `/registry/masterleases/${ip}`),
   );
   const value = JSON.parse(await etcd.ctl('get', '/registry/masterleases/192.0.2.2', '--print-value-only'));
   expect(value).toMatchObject({ kind: 'Endpoints', subsets: [{ addresses: [{ ip: '192.0.2.2' }] }] });
   await servers[1]?.close();
-  expect(await addresses('a')).toEqual(['192.0.2.1', '192.0.2.1']);
+  await become('192.0.2.1');
   await startServer('b');
-  expect(await addresses('a')).toEqual([both, both]);
+  await become(both);
 });
 
 it('everything is there after a restart, and a snapshot is etcd’s own to take', async () => {

@@ -48,7 +48,7 @@ async function start(): Promise<void> {
         clock: systemClock,
         userAgent: 'test',
       });
-      await client.list('/api/v1/namespaces', {}, { timeoutMs: 2000 });
+      await client.list('/api/v1/namespaces', {}, { timeoutMs: 60_000 });
     },
     { timeout: 240_000, interval: 100 },
   );
@@ -176,8 +176,12 @@ describe('the API server on a full disk', () => {
       const stored = await list();
       await stop(signal);
       // Other programs take whatever it has freed.
-      await disk.fill();
-      expect(await disk.free()).toBeLessThan(4096);
+      await expect
+        .poll(async () => {
+          await disk.fill();
+          return disk.free();
+        })
+        .toBeLessThan(4096);
       await start();
       expect(await list()).toEqual(stored);
       for (const name of stored.slice(0, 5)) await api().delete(`${CONFIGMAPS}/${name}`);
