@@ -12,6 +12,7 @@ import {
   FOREVER,
   getPod,
   gone,
+  handlesTerm,
   nothingLeft,
   podResources,
   podWhen,
@@ -48,6 +49,7 @@ test('a container that fails liveness is started again under OnFailure, although
   const spec = { restartPolicy: 'OnFailure', terminationGracePeriodSeconds: 60 } as const;
   await apply(lab, shellPod('sick', FOREVER, spec, { livenessProbe }));
   await ready(lab, 'sick');
+  await handlesTerm(lab, 'sick');
   await lab.kubectl('exec', 'sick', '--', 'touch', '/dead');
   const again = await podWhen(
     lab,
@@ -101,7 +103,9 @@ test('a postStart that never ends keeps its pod from being ready, and does not p
   const lifecycle = { postStart: { exec: { command: ['sleep', '86400'] } } };
   await apply(lab, shellPod('hooked', FOREVER, {}, { lifecycle }));
   await eventWhen(lab, 'hooked', 'Started');
-  expect(container(await getPod(lab, 'hooked')).ready).toBe(false);
+  // An event may be there before the first status is.
+  const pod = await podWhen(lab, 'hooked', 'reported', ({ status }) => status?.containerStatuses !== undefined);
+  expect(container(pod).ready).toBe(false);
   await remove('hooked');
 });
 

@@ -16,6 +16,7 @@ import {
   FOREVER,
   getPod,
   gone,
+  isReady,
   podWhen,
   ready,
   shellPod,
@@ -98,7 +99,13 @@ async function remove(...names: string[]): Promise<void> {
 describe('a pod that is resized with kubectl', () => {
   test('gets more, and then less, without a restart; the kernel and the status agree at each step', async () => {
     await apply(lab, sized('grows', '100m', '64Mi'));
-    const before = await ready(lab, 'grows');
+    const before = await podWhen(
+      lab,
+      'grows',
+      'Ready and sized',
+      (pod) =>
+        isReady(pod) && container(pod).resources !== undefined && container(pod).allocatedResources !== undefined,
+    );
     expect(container(before)).toMatchObject({
       allocatedResources: { cpu: '100m', memory: '64Mi' },
       resources: { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '1', memory: '64Mi' } },

@@ -5,8 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Node, Pod } from '../../../client/types.ts';
-import { errorMessage } from '../../../lib/errors.ts';
+import type { Node, Pod, Stored } from '../../../client/types.ts';
 import { quantityMilli } from '../../../lib/quantity.ts';
 import {
   agentLog,
@@ -143,22 +142,27 @@ describe('without a mirror pod', () => {
   it('a static pod runs, `nodelet explain` names it, and the mirror pod comes with its namespace', async () => {
     const pod = shellPod('hidden', FOREVER);
     await write('hidden', { ...pod, metadata: { name: 'hidden', namespace: 'elsewhere' } });
-    const answer = await eventually('it to run', () =>
-      answerFor(lab, 'pod', `elsewhere/hidden-${NODE}`).catch((error: unknown) => {
-        if (/there is no pod/.test(errorMessage(error))) return undefined;
-        throw error;
-      }),
-    );
+    // Before that there is no such pod at all.
+    const answer = await eventually('it to run', async () => {
+      const found = await answerFor(lab, 'pod', `elsewhere/hidden-${NODE}`);
+      if (found.rule !== 'mirror-missing') throw new Error(`the answer is ${JSON.stringify(found)}`);
+      return found;
+    });
     expect(answer).toMatchObject({
-      rule: 'mirror-missing',
       state: 'broken',
       verdict: `it is a static pod that runs on node ${NODE}, and the API server does not show it: it has no mirror pod`,
     });
     expect(answer.commands[0]?.command).toBe('kubectl get namespace elsewhere');
     await lab.kubectl('create', 'namespace', 'elsewhere');
-    await lab.kubectl('wait', '-n', 'elsewhere', `pod/hidden-${NODE}`, '--for=create', '--timeout=110s');
+    const elsewhere = { client: lab.client, namespace: 'elsewhere' };
+    await eventually('the mirror pod', () => getPod(elsewhere, `hidden-${NODE}`));
     await remove('hidden');
-    await lab.kubectl('delete', 'namespace', 'elsewhere', '--timeout=110s');
+    await gone(elsewhere, `hidden-${NODE}`);
+    await lab.kubectl('delete', 'namespace', 'elsewhere', '--wait=false');
+    await eventually('the namespace to be gone', async () => {
+      const { items } = await lab.client.list<Stored<object>>('/api/v1/namespaces');
+      return items.some(({ metadata }) => metadata.name === 'elsewhere') ? undefined : true;
+    });
     await nothingLeft(lab, before);
   });
 });
