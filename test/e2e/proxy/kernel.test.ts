@@ -100,7 +100,13 @@ test('waits while another program has the lock of iptables', async () => {
   const holder = spawn('flock', ['-x', lock, 'cat'], { stdio: ['pipe', 'ignore', 'inherit'] });
   await eventually('the lock', async () => ((await exec('flock', ['-n', lock, 'true'])).code === 0 ? undefined : true));
   const run = inside(true);
-  const backend = new IptablesBackend('nodelet-00000000', run);
+  // How long it waits at most is no part of this: here as long as the look at the kernel's locks takes.
+  const patient: Exec = (file, args, options) => {
+    const waits = args.indexOf('-w');
+    const words = waits < 0 ? args : args.with(waits + 1, '600');
+    return run(file, words, options);
+  };
+  const backend = new IptablesBackend('nodelet-00000000', patient);
   const written = backend.apply(everything(['10.1.0.1']), OPTIONS, true);
   const { ino } = await stat(lock);
   // "->" is one that waits.
