@@ -16,6 +16,9 @@ import { eventually } from './harness.ts';
 
 const NODELET = join(import.meta.dirname, '../../../bin/nodelet');
 
+/** For giving up only. */
+const PATIENT = { timeoutMs: 300_000 };
+
 let root: string;
 let ca: string;
 const children: ChildProcess[] = [];
@@ -105,8 +108,7 @@ function expectOneLine(result: ExecResult): string {
 
 test('a kubeconfig that does not parse, or is not there: one line that names the file, exit code 1', async () => {
   const broken = await file('broken.kubeconfig', 'clusters: [\n  not: closed');
-  const run = async (path: string): Promise<string> =>
-    expectOneLine(await exec(NODELET, await flags(path), { timeoutMs: 60_000 }));
+  const run = async (path: string): Promise<string> => expectOneLine(await exec(NODELET, await flags(path), PATIENT));
   expect(await run(broken)).toContain(broken);
   expect(await run(join(root, 'absent'))).toContain(join(root, 'absent'));
 });
@@ -134,7 +136,7 @@ test('the very first start, which compiles everything, prints no more than the n
 
 test('an unknown field of KubeletConfiguration is named, exit code 1', async () => {
   const config = await kubeconfig('https://127.0.0.1:1');
-  const result = await exec(NODELET, await flags(config, { maxPodz: 5 }), { timeoutMs: 60_000 });
+  const result = await exec(NODELET, await flags(config, { maxPodz: 5 }), PATIENT);
   expect(expectOneLine(result)).toContain('maxPodz');
 });
 
@@ -144,12 +146,12 @@ test.each<[string, object]>([
   ['unrecognized feature gate: NoSuchGate', { featureGates: { NoSuchGate: true } }],
 ])('a setting that cannot be followed ends the agent with the reason: %s', async (reason, settings) => {
   const config = await kubeconfig('https://127.0.0.1:1');
-  const result = await exec(NODELET, await flags(config, settings), { timeoutMs: 60_000 });
+  const result = await exec(NODELET, await flags(config, settings), PATIENT);
   expect(expectOneLine(result)).toContain(reason);
 });
 
 test('an unknown flag is named, exit code 1', async () => {
-  const result = await exec(NODELET, ['agent', '--no-such-flag'], { timeoutMs: 60_000 });
+  const result = await exec(NODELET, ['agent', '--no-such-flag'], PATIENT);
   expect(result.code).toBe(1);
   expect(result.stderr).toContain('--no-such-flag');
 });
@@ -157,7 +159,7 @@ test('an unknown flag is named, exit code 1', async () => {
 test('not root: one line, exit code 1', async () => {
   const config = await kubeconfig('https://127.0.0.1:1');
   const args = ['--reuid', 'nobody', '--regid', 'nogroup', '--clear-groups', NODELET, ...(await flags(config))];
-  const line = expectOneLine(await exec('setpriv', args, { timeoutMs: 60_000 }));
+  const line = expectOneLine(await exec('setpriv', args, PATIENT));
   expect(line).toMatch(/root/);
 });
 
@@ -169,7 +171,7 @@ test('the port of the kubelet API is taken: one line that names it, exit code 1'
   if (address === null || typeof address === 'string') throw new Error('no port');
   const config = await kubeconfig('https://127.0.0.1:1');
   const settings = { port: address.port, address: '127.0.0.1' };
-  const result = await exec(NODELET, await flags(config, settings), { timeoutMs: 60_000 });
+  const result = await exec(NODELET, await flags(config, settings), PATIENT);
   expect(result.code).toBe(1);
   expect(result.stderr.trimEnd().split('\n').at(-1)).toContain(String(address.port));
 });

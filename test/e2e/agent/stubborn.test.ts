@@ -132,11 +132,15 @@ test('manifests of 10 MB are reported one by one, the pod beside them runs, and 
   await writeFile(file('over.yaml'), ' '.repeat(10 * 1024 * 1024 + 1));
   await output(/over\.yaml: is larger than 10485760 bytes/);
 
-  // Were only those of the rounds kept, they would be more than this at each measurement; one may include much that is not
-  // collected yet.
-  const end = await agentMemory(lab);
-  expect(end.pid).toBe(start.pid);
-  expect(Math.min(least, end.bytes) - start.bytes).toBeLessThan(ROUNDS * 10 * MB * 0.75);
+  // Were only those of the rounds kept, they would be more than this at each measurement, for ever; one may include much that is
+  // not collected yet.
+  await eventually('the agent to keep less than the manifests of the rounds', async () => {
+    least = Math.min(least, (await agentMemory(lab)).bytes);
+    const grown = least - start.bytes;
+    if (grown >= ROUNDS * 10 * MB * 0.75) throw new Error(`it has grown by ${grown} bytes`);
+    return true;
+  });
+  expect((await agentMemory(lab)).pid).toBe(start.pid);
   expect(container(await getPod(lab, name))).toMatchObject({
     containerID: container(good).containerID,
     restartCount: 0,
@@ -146,4 +150,4 @@ test('manifests of 10 MB are reported one by one, the pod beside them runs, and 
   for (const each of ['good', ...rounds, 'lines', 'nested', 'over']) await rm(file(`${each}.yaml`));
   await gone(lab, name);
   await nothingLeft(lab, before);
-}, 300_000);
+});
