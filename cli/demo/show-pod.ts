@@ -6,7 +6,6 @@ import { ApiClient } from '../../client/api.ts';
 import { loadKubeconfig } from '../../client/kubeconfig.ts';
 import type { Pod } from '../../client/types.ts';
 import { systemClock } from '../../lib/clock.ts';
-import { isErrno } from '../../lib/errors.ts';
 import { execOk } from '../../lib/exec.ts';
 import { poll, retry, steadyPauses } from '../../lib/retry.ts';
 import { Tracer } from '../../lib/trace.ts';
@@ -75,7 +74,6 @@ async function firstAnswer(url: string): Promise<Response> {
     clock: systemClock,
     policy: steadyPauses(10),
     limitMs: LIMIT_MS,
-    mends: (error) => error instanceof Error && isErrno(error.cause, 'ECONNREFUSED'),
   });
 }
 

@@ -9,6 +9,7 @@ import { execInPod } from '../../client/exec.ts';
 import { readLogs } from '../../client/logs.ts';
 import { resourcePath } from '../../client/paths.ts';
 import { exec, execOk } from '../../lib/exec.ts';
+import { LIMIT_MS } from './service-account.ts';
 
 export interface DemoUser {
   /** "kubectl v1.33.1" or "nodelet's own client". */
@@ -32,7 +33,7 @@ export async function chooseUser(kubeconfig: string, client: ApiClient): Promise
 
 function kubectl(kubeconfig: string, version: string): DemoUser {
   const run = (...args: string[]): Promise<string> =>
-    execOk('kubectl', ['--kubeconfig', kubeconfig, ...args], { timeoutMs: 60_000 });
+    execOk('kubectl', ['--kubeconfig', kubeconfig, ...args], { timeoutMs: LIMIT_MS });
   return {
     name: `kubectl ${version}`,
     createNamespace: async (namespace) => {

@@ -20,7 +20,7 @@ const run = (root: string, env: NodeJS.ProcessEnv, ...more: readonly string[]): 
   exec('npm', ['run', 'demo', '--', '--root', join(parent, root), '--compare', 'lab', ...more], {
     cwd: TREE,
     env,
-    timeoutMs: 600_000,
+    timeoutMs: 1_500_000,
   });
 
 /** Starts a demo and ends it with SIGKILL once its node is Ready: what it leaves is the next one's to take away. */
@@ -48,7 +48,7 @@ beforeAll(async () => {
   writeFileSync(join(front, 'kubectl'), '#!/bin/sh\nexit 127\n', { mode: 0o755 });
   await killedWhileItRuns('without');
   withoutKubectl = await run('without', { ...process.env, PATH: `${front}:${process.env['PATH'] ?? ''}` }, ...DOCKER);
-}, 1_300_000);
+}, 3_600_000);
 afterAll(() => rmSync(parent, { recursive: true, force: true }));
 
 test('npm run demo exits 0, and every check passed', () => {
