@@ -54,7 +54,7 @@ describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) 
     env: Record<string, string> = {},
   ): Promise<ExecResult> =>
     exec(binary, ['--kubeconfig', lab.kubeconfig, ...args], {
-      timeoutMs: 60_000,
+      timeoutMs: 120_000,
       ...options,
       env: { ...process.env, ...env },
     });
@@ -137,7 +137,7 @@ describe.each(await kubectls())('kubectl $version', ({ command: binary, full }) 
       'script',
       ['--quiet', '--return', '--command', `stty rows 33 cols 101; ${command}`, '/dev/null'],
       {
-        timeoutMs: 60_000,
+        timeoutMs: 120_000,
       },
     );
     expect(result.stdout).toMatch(/\/dev\/pts\/\d+/);
