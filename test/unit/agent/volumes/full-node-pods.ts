@@ -10,9 +10,32 @@ export const SHARED = 'shared';
 
 export const objectName = (index: number): string => `object-${index}`;
 
-/** What the file `content` of an object holds: all of one letter, so that a mixture of two versions shows. */
-export const contentOf = (name: string, version: number): string =>
-  `${name} ${version} `.padEnd(OBJECT_BYTES, String.fromCharCode(97 + (version % 26)));
+/** Of a content, what is its own. A multiple of 3: each part of it is encoded by itself. */
+const OWN_BYTES = 30;
+const fillers = new Map<number, Record<'plain' | 'base64', Buffer>>();
+
+/** What all contents of a version have in common. */
+function fillerOf(version: number): Record<'plain' | 'base64', Buffer> {
+  const known = fillers.get(version);
+  if (known !== undefined) return known;
+  const plain = Buffer.alloc(OBJECT_BYTES - OWN_BYTES, letterOf(version));
+  const made = { plain, base64: Buffer.from(plain.toString('base64')) };
+  fillers.set(version, made);
+  return made;
+}
+
+const letterOf = (version: number): string => String.fromCharCode(97 + (version % 26));
+
+/** What the file `content` of an object holds, in two parts: all of one letter, so that a mixture of two versions shows. */
+export function contentOf(name: string, version: number): readonly [Buffer, Buffer] {
+  return [Buffer.from(`${name} ${version} `.padEnd(OWN_BYTES, letterOf(version))), fillerOf(version).plain];
+}
+
+/** The same, encoded as in a Secret. */
+export function encodedContentOf(name: string, version: number): readonly [Buffer, Buffer] {
+  const [own] = contentOf(name, version);
+  return [Buffer.from(own.toString('base64')), fillerOf(version).base64];
+}
 
 /** Of each four pods two show a ConfigMap of their own, one a Secret, and one both in a projected volume. */
 export function fullNodePod(index: number): Pod {

@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,16 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { BIG_STAYS_MS } from '../../../../agent/api/content-cache.ts';
-import { contentOf, isSecret, NAMESPACE, objectName, ownFile, SHARED } from './full-node-pods.ts';
+import {
+  contentOf,
+  encodedContentOf,
+  isSecret,
+  NAMESPACE,
+  OBJECT_BYTES,
+  objectName,
+  ownFile,
+  SHARED,
+} from './full-node-pods.ts';
 
 const PODS = 110;
 /** Less than all contents together; what the agent once had. */
@@ -46,18 +55,18 @@ class ObjectServer {
     this.version++;
     for (const [name, response] of this.#watches) {
       if (name === SHARED) continue;
-      response.write(`${JSON.stringify({ type: 'MODIFIED', object: this.#object(name) })}\n`);
+      for (const part of this.#object(name, '{"type":"MODIFIED","object":{', '}\n')) response.write(part);
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
-  #object(name: string) {
-    const content = contentOf(name, this.version);
-    const index = Number(name.split('-')[1]);
-    const data =
-      name === SHARED
-        ? { note: 'short', content }
-        : { content: isSecret(index) ? Buffer.from(content).toString('base64') : content };
-    return { metadata: { name, namespace: NAMESPACE, uid: name, resourceVersion: String(this.version) }, data };
+  /** Its JSON between two texts, of which the first has opened the object; in parts that are made once for all objects. */
+  *#object(name: string, before: string, after: string): Iterable<string | Buffer> {
+    const isEncoded = name !== SHARED && isSecret(Number(name.split('-')[1]));
+    const metadata = { name, namespace: NAMESPACE, uid: name, resourceVersion: String(this.version) };
+    const note = name === SHARED ? '"note":"short",' : '';
+    yield `${before}"metadata":${JSON.stringify(metadata)},"data":{${note}"content":"`;
+    yield* isEncoded ? encodedContentOf(name, this.version) : contentOf(name, this.version);
+    yield `"}}${after}`;
   }
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const url = new URL(request.url ?? '/', 'http://server');
@@ -71,16 +80,14 @@ class ObjectServer {
       return;
     }
     this.reads++;
-    const object = this.#object(name);
     const kind = url.pathname.includes('/secrets') ? 'Secret' : 'ConfigMap';
-    const metadata = { resourceVersion: String(this.version) };
-    response.end(
-      JSON.stringify(
-        selected === undefined
-          ? { apiVersion: 'v1', kind, ...object }
-          : { apiVersion: 'v1', kind: `${kind}List`, metadata, items: [object] },
-      ),
-    );
+    const list = `"metadata":{"resourceVersion":"${this.version}"},"items":[{`;
+    const parts =
+      selected === undefined
+        ? this.#object(name, `{"apiVersion":"v1","kind":"${kind}",`, '')
+        : this.#object(name, `{"apiVersion":"v1","kind":"${kind}List",${list}`, ']}');
+    for (const part of parts) response.write(part);
+    response.end();
   }
 }
 
@@ -128,8 +135,18 @@ afterAll(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-const shows = (index: number): boolean =>
-  readFileSync(join(root, ownFile(index)), 'utf8') === contentOf(objectName(index), server.version);
+/** A file as it was read last. */
+const file = Buffer.alloc(OBJECT_BYTES + 1);
+function shows(index: number): boolean {
+  const fd = openSync(join(root, ownFile(index)), 'r');
+  try {
+    const read = file.subarray(0, readSync(fd, file));
+    const [own, filler] = contentOf(objectName(index), server.version);
+    return read.subarray(0, own.length).equals(own) && read.subarray(own.length).equals(filler);
+  } finally {
+    closeSync(fd);
+  }
+}
 const all = Array.from({ length: PODS }, (_, index) => index);
 
 /** Far below what one in ten of the objects takes. */
