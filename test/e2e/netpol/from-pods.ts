@@ -11,8 +11,8 @@ import type { TestLab } from '../support/lab.ts';
 /** There: pod `client`; pods `one` and `two` that answer on port 8080 with their names, behind the Service `web`. */
 export function describePoliciesFromPods(lab: () => TestLab, namespace: string): void {
   const kubectl = (...args: string[]): Promise<string> => lab().kubectl('-n', namespace, ...args);
-  const get = async (address: string): Promise<string | undefined> => {
-    const command = ['exec', 'client', '--', 'timeout', '2', 'wget', '-q', '-O-', `http://${address}/`];
+  const get = async (address: string, seconds = 30): Promise<string | undefined> => {
+    const command = ['exec', 'client', '--', 'timeout', String(seconds), 'wget', '-q', '-O-', `http://${address}/`];
     const { code, stdout } = await lab().tryKubectl(['-n', namespace, ...command]);
     return code === 0 ? stdout.trim() : undefined;
   };
@@ -29,7 +29,7 @@ export function describePoliciesFromPods(lab: () => TestLab, namespace: string):
       const address = `${status?.podIP}:8080`;
       expect(await eventually('an answer', () => get(address))).toBe('one');
       await apply(lab(), policy('default-deny', { podSelector: {}, policyTypes: ['Ingress'] }));
-      await eventually('a refusal', async () => ((await get(address)) === undefined ? true : undefined));
+      await eventually('a refusal', async () => ((await get(address, 2)) === undefined ? true : undefined));
       // The node reaches its pods.
       expect((await exec('busybox', ['wget', '-q', '-O-', `http://${address}/`])).stdout.trim()).toBe('one');
       const from = [{ podSelector: { matchLabels: { access: 'true' } } }];

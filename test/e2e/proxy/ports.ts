@@ -15,8 +15,10 @@ export function describePorts(lab: () => TestLab, namespace: string, mode: strin
   const networkOf = async (name: string): Promise<string> =>
     `/proc/${await mainProcess(lab(), await pod(name))}/ns/net`;
   const services = resourcePath('v1', 'services', { namespace });
-  async function tcp(address: string, port: number): Promise<string | undefined> {
-    const { code, stdout } = await exec('timeout', ['1', 'busybox', 'wget', '-q', '-O-', `http://${address}:${port}/`]);
+  /** An answer may take its time; `seconds` is less where there is to be none. */
+  async function tcp(address: string, port: number, seconds = 30): Promise<string | undefined> {
+    const get = ['busybox', 'wget', '-q', '-O-', `http://${address}:${port}/`];
+    const { code, stdout } = await exec('timeout', [String(seconds), ...get]);
     return code === 0 ? stdout.trim() : undefined;
   }
   const answers = (what: string, get: () => Promise<string | undefined>): Promise<string> => eventually(what, get);
@@ -57,7 +59,7 @@ export function describePorts(lab: () => TestLab, namespace: string, mode: strin
     await silent('UDP', () => udpAnswer(address, 80));
     expect(await answers('TCP', () => tcp(address, 80))).toBe('single');
     await ports(overUdp);
-    await silent('TCP', () => tcp(address, 80));
+    await silent('TCP', () => tcp(address, 80, 1));
     expect(await answers('UDP to a Service', () => udpAnswer(address, 80, client))).toBe('single');
     await lab().client.delete(`${services}/${name}`);
   });
