@@ -12,7 +12,7 @@ import { listProcesses, type ProcessEntry, signalProcess } from '../lib/processe
 export const RUN_VARIABLE = 'NODELET_TEST_RUN';
 
 /** How long, in ms, labs may take to go; and everything else. */
-const LABS_MS = 180_000;
+const LABS_MS = 300_000;
 const REST_MS = 5_000;
 
 /** supervisor: takes its lab down on a signal; cleaner: is taking one down, or will; other: just ends. */

@@ -126,7 +126,7 @@ spec:
     'wait',
     '--for=jsonpath={.status.conditions[0].reason}=ServiceNotFound',
     'apiservice/v1.hello.example.org',
-    '--timeout=60s',
+    '--timeout=300s',
   );
   const { code, stderr } = await kubectl.run(['get', '--raw', '/apis/hello.example.org/v1/greetings']);
   expect([code, stderr]).toEqual([1, expect.stringContaining('service unavailable')]);
@@ -142,10 +142,10 @@ metadata: {name: hello}
 subsets: [{addresses: [{ip: ${ownAddress()}}], ports: [{port: ${port()}}]}]
 `;
   await kubectl.feed(service, 'apply', '-f', '-');
-  await kubectl.ok('wait', '--for=condition=Available', 'apiservice/v1.hello.example.org', '--timeout=60s');
-  expect(await kubectl.ok('api-resources', '--api-group', 'hello.example.org')).toMatch(
-    /greetings +gr +hello\.example\.org\/v1 +false +Greeting/,
-  );
+  await kubectl.ok('wait', '--for=condition=Available', 'apiservice/v1.hello.example.org', '--timeout=300s');
+  await expect
+    .poll(() => kubectl.ok('api-resources', '--api-group', 'hello.example.org'))
+    .toMatch(/greetings +gr +hello\.example\.org\/v1 +false +Greeting/);
   seen.length = 0;
   expect(await kubectl.ok('get', 'gr', '-o', 'name')).toBe('greeting.hello.example.org/hi\n');
   // Beside it the server looks whether the other one is available.

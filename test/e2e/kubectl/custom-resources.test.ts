@@ -118,7 +118,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
 
   it('applies a definition and its objects, and shows them', async () => {
     await kubectl.feed(definition(group), 'apply', '-f', '-');
-    await kubectl.ok('wait', '--for=condition=Established', `crd/${crd}`, '--timeout=60s');
+    await kubectl.ok('wait', '--for=condition=Established', `crd/${crd}`, '--timeout=300s');
     await kubectl.feed(cronTab(group, 'one', '{cronSpec: "* * * * 5", replicas: 2}'), 'apply', '-f', '-');
     expect(await kubectl.ok('get', crd)).toMatch(/^NAME +SPEC +REPLICAS\none +\* \* \* \* 5 +2\n$/);
     expect(await kubectl.ok('get', crd, '-o', 'wide')).toContain('busybox');
@@ -174,7 +174,7 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
   it('works in each of two versions, which a webhook converts', async () => {
     const crd = `endpointers.${group}`;
     await kubectl.feed(endpoints(group), 'apply', '-f', '-');
-    await kubectl.ok('wait', '--for=condition=Established', `crd/${crd}`, '--timeout=60s');
+    await kubectl.ok('wait', '--for=condition=Established', `crd/${crd}`, '--timeout=300s');
     const manifest = (name: string, spec: string, version: string): string =>
       `apiVersion: ${group}/${version}\nkind: Endpointer\nmetadata: {name: ${name}}\nspec: ${spec}\n`;
     await kubectl.feed(manifest('one', '{hostPort: "a:80"}', 'v1beta1'), 'apply', '-f', '-');
@@ -199,15 +199,15 @@ describe.each(versions)('kubectl $version', ({ command, version }) => {
       () => kubectl.ok('patch', old, 'two', '--type=merge', '-p', '{"spec":{"hostPort":"d:84"}}'),
     );
     expect(watched).toMatch(/^NAME +HOST +PORT\none +c +82\ntwo +b +83\n/);
-    await kubectl.ok('delete', 'crd', crd, '--timeout=60s');
+    await kubectl.ok('delete', 'crd', crd, '--timeout=300s');
   });
 
   it('deletes the objects with their definition', async () => {
-    await kubectl.ok('delete', 'crd', crd, '--timeout=60s');
+    await kubectl.ok('delete', 'crd', crd, '--timeout=300s');
     const { code, stderr } = await kubectl.run(['get', crd]);
     expect([code, stderr]).toEqual([1, expect.stringContaining("the server doesn't have a resource type")]);
     await kubectl.feed(definition(group), 'apply', '-f', '-');
-    await kubectl.ok('wait', '--for=condition=Established', `crd/${crd}`, '--timeout=60s');
+    await kubectl.ok('wait', '--for=condition=Established', `crd/${crd}`, '--timeout=300s');
     expect(await kubectl.ok('get', crd)).toBe('');
   });
 });

@@ -233,14 +233,14 @@ describe.each(versions)('kubectl $version', ({ command, version, full }) => {
 
   fully('patch of a status goes to the subresource, and wait sees it', async () => {
     const condition = '{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}';
-    const waiting = ok('wait', 'pod/web', '--for=condition=Ready', '--timeout=60s');
+    const waiting = ok('wait', 'pod/web', '--for=condition=Ready', '--timeout=300s');
     await ok('patch', 'pod', 'web', '--subresource=status', '--type=merge', '-p', condition);
     expect(await waiting).toBe('pod/web condition met\n');
-    expect(await ok('wait', 'pod/web', '--for=jsonpath={.status.phase}=Running', '--timeout=60s')).toBe(
+    expect(await ok('wait', 'pod/web', '--for=jsonpath={.status.phase}=Running', '--timeout=300s')).toBe(
       'pod/web condition met\n',
     );
     const { code, stderr } = await kubectl.run(
-      inNamespace('wait', 'pod/web', '--for=condition=Nothing', '--timeout=1s'),
+      inNamespace('wait', 'pod/web', '--for=condition=Nothing', '--timeout=5s'),
     );
     expect([code, stderr]).toEqual([1, 'error: timed out waiting for the condition on pods/web\n']);
   });
@@ -404,7 +404,7 @@ describe.each(versions)('kubectl $version', ({ command, version, full }) => {
     await ok('label', 'configmap', 'settings', 'watched', 'app=gone', '--overwrite');
     await ok('delete', 'configmap', '-l', 'app=gone');
     expect(await ok('get', 'configmaps', '-o', 'name')).toBe('');
-    const gone = ok('wait', '--for=delete', 'pod/web', '--timeout=60s');
+    const gone = ok('wait', '--for=delete', 'pod/web', '--timeout=300s');
     expect(await ok('delete', 'pod', 'web', '--wait')).toMatch(/^pod "web" deleted/);
     await gone;
     expect((await kubectl.run(inNamespace('delete', 'pod', 'web'))).stderr).toContain('pods "web" not found');

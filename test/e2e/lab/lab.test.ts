@@ -69,7 +69,7 @@ class Up {
   }
 
   /** Resolves as soon as it has printed `text`. */
-  async says(text: string, timeoutMs = 280_000): Promise<void> {
+  async says(text: string, timeoutMs = 600_000): Promise<void> {
     const over = Promise.withResolvers<void>();
     const timer = setTimeout(
       () => over.reject(new Error(`nodelet up has not printed "${text}":\n${this.output}`)),
@@ -99,7 +99,8 @@ class Up {
 
 const down = (root: string) => exec(NODELET, ['down', '--root', root], { timeoutMs: 200_000 });
 
-describe('a lab', () => {
+// Each starts up to three labs, one after the other.
+describe('a lab', { timeout: 1_800_000 }, () => {
   let directory: string;
   let before: MachineSnapshot;
   const ups: Up[] = [];
@@ -230,7 +231,7 @@ describe('a lab', () => {
     const lab = up(root, { stdout: log, nohup: true });
     await expect
       .poll(async () => (await exec('kubectl', ['--kubeconfig', lab.paths.kubeconfig, 'get', 'nodes'])).stdout, {
-        timeout: 280_000,
+        timeout: 600_000,
         interval: 300,
       })
       .toMatch(/ Ready /);

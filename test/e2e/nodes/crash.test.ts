@@ -48,7 +48,7 @@ beforeAll(async () => {
     if (up.exitCode !== null) throw new Error(output);
     return output.includes('The lab is up') ? true : undefined;
   };
-  await eventually('the lab to be up', isUp, 280_000);
+  await eventually('the lab to be up', isUp, 550_000);
 });
 
 afterAll(async () => {

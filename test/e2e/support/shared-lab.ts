@@ -29,7 +29,9 @@ import { CLEAN, type Lease } from './lab-keeper.ts';
 import { expectNoLostShims } from './shims.ts';
 
 /** For giving up only. */
-const READY_MS = 120_000;
+const READY_MS = 300_000;
+/** For a namespace and what its objects hold on to. */
+const LEFT_MS = 300_000;
 
 /** "test/e2e/agent/life.test.ts" → "agent-life". */
 function namespaceOf(testPath: string): string {
@@ -163,14 +165,18 @@ export async function shareLab(): Promise<TestLab> {
     }
     await client.delete(resourcePath('v1', 'namespaces', { name: namespace }));
     let left: readonly string[] = [];
-    await eventually('the cluster to be as it was', async () => {
-      const now = await clusterObjects(client, nodeName);
-      left = [
-        ...now.filter((thing) => !clusterBefore.includes(thing)).map((thing) => `left behind: ${thing}`),
-        ...clusterBefore.filter((thing) => !now.includes(thing)).map((thing) => `gone: ${thing}`),
-      ];
-      return left.length === 0 ? true : undefined;
-    }).catch(() => {
+    await eventually(
+      'the cluster to be as it was',
+      async () => {
+        const now = await clusterObjects(client, nodeName);
+        left = [
+          ...now.filter((thing) => !clusterBefore.includes(thing)).map((thing) => `left behind: ${thing}`),
+          ...clusterBefore.filter((thing) => !now.includes(thing)).map((thing) => `gone: ${thing}`),
+        ];
+        return left.length === 0 ? true : undefined;
+      },
+      LEFT_MS,
+    ).catch(() => {
       throw new Error(`the cluster is not as it was before ${namespace}:\n${left.join('\n')}`);
     });
     await nothingLeft(lab, thingsBefore);

@@ -6,7 +6,7 @@ import { execOk } from '../../../lib/exec.ts';
 import { listProcesses, type ProcessEntry } from '../../../lib/processes.ts';
 
 /** What containerd is about to end may take this long. */
-const SETTLE_MS = 60_000;
+const SETTLE_MS = 120_000;
 
 function wordAfter({ argv }: Pick<ProcessEntry, 'argv'>, flag: string): string | undefined {
   const at = argv.indexOf(flag);
