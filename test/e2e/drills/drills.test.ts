@@ -26,7 +26,7 @@ const BLOCK_MS = 600_000;
 const GONE_MS = 600_000;
 /** With the wait for its turn. */
 const DRILL_MS = 3_600_000;
-/** In place of the minute that the pages give kubectl: a machine may be busy with other tests. */
+/** In place of the minutes that the pages give kubectl: a machine may be busy with other tests. */
 const PATIENCE = '--timeout=300s';
 const AT_ONCE = 3;
 /** No other lab's, another run's neither: the machine has one route for it. */
@@ -103,7 +103,7 @@ function prepared(script: string, word: string): string {
     .replaceAll('/var/lib/nodelet', lab.root)
     .replace(/bin\/nodelet node (\w+)/g, `bin/nodelet node $1 --root ${lab.root}`)
     .replace(/bin\/nodelet (explain|kubeconfig|trace|timeline)/g, `bin/nodelet $1 --root ${lab.root}`)
-    .replaceAll('--timeout=60s', PATIENCE)
+    .replace(/--timeout=\d+s/g, PATIENCE)
     .replace(WORD, word);
 }
 
