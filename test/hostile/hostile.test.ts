@@ -6,8 +6,11 @@ import { loadCampaigns, runCampaign } from './run-campaign.ts';
 
 const quick = (await loadCampaigns()).filter(({ quickRounds }) => quickRounds > 0);
 
+/** For giving up only: a campaign may take a minute of processor time. */
+const LIMIT_MS = 1_800_000;
+
 describe('the hostile tester finds nothing', () => {
-  test.for(quick)('$name: $what', async (campaign) => {
+  test.for(quick)('$name: $what', { timeout: LIMIT_MS }, async (campaign) => {
     const lines: string[] = [];
     const seed = 1;
     const figures = await runCampaign(campaign, {

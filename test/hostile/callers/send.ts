@@ -4,7 +4,8 @@
 import { Agent, request as httpsRequest } from 'node:https';
 import type { Credentials } from '../../support/api-server.ts';
 
-const HANG_MS = 30_000;
+/** For giving up only. */
+const HANG_MS = 180_000;
 const WATCH_MS = 25;
 const MAX_BYTES = 4 * 1024 * 1024;
 

@@ -84,7 +84,7 @@ async function watchers(): Promise<readonly string[]> {
     caller.destroy();
   });
   await new Promise<void>((listening) => socket.listen(at('plugins/plugin.sock'), listening));
-  await Promise.race([promise, clock.sleep(60_000)]);
+  await Promise.race([promise, clock.sleep(100_000)]);
   stop.abort();
   source.stop();
   conf.close();
@@ -107,7 +107,8 @@ const COMMANDS: Readonly<Record<string, () => unknown>> = {
     return 'freed';
   },
   problem: () => check() ?? '',
-  cpu: () => process.cpuUsage().user + process.cpuUsage().system,
+  // Processor time and time, both in ms.
+  usage: () => [(process.cpuUsage().user + process.cpuUsage().system) / 1000, performance.now()],
   watchers: () => watchers(),
 };
 

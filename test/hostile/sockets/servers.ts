@@ -24,7 +24,7 @@ export interface Servers {
 }
 
 /** For giving up only. */
-const ANSWER_MS = 60_000;
+const ANSWER_MS = 180_000;
 
 function get(port: number, path: string, credential: { readonly cert: string; readonly key: string }): Promise<void> {
   return new Promise((resolve, reject) => {
