@@ -63,6 +63,8 @@ beforeAll(async () => {
   const ca = await makeCa();
   caBundle = Buffer.from(ca.cert).toString('base64');
   hooks = await TestServer.start(await ca.server(['127.0.0.1']), ca.cert, answer);
+  // Node's five seconds may be over just when a connection is used again.
+  hooks.server.keepAliveTimeout = 0;
   client = await Client.start();
 });
 afterAll(async () => {
@@ -81,7 +83,8 @@ const hook = (namespace: string, path: string, rule: Fields = {}, more: Fields =
   clientConfig: { url: `${hooks.url}${path}`, caBundle },
   rules: [{ ...RULE, ...rule }],
   namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
-  ...{ sideEffects: 'None', admissionReviewVersions: ['v1'] },
+  // As long as may be: for giving up only.
+  ...{ sideEffects: 'None', admissionReviewVersions: ['v1'], timeoutSeconds: 30 },
   ...more,
 });
 const configuration = (kind: Kind, name: string, webhooks: readonly Fields[], labels: Fields = {}): object => ({
