@@ -122,6 +122,9 @@ export class GarbageCollector implements Controller {
     const isNew = this.#kinds.update(discovery, signal);
     if (isNew) {
       const late = clock.after(SYNC_LIMIT_MS, () => this.#synced.resolve());
+      // A process that is to end would wait for the lists that had not come.
+      signal.addEventListener('abort', () => late.cancel(), { once: true });
+      if (signal.aborted) late.cancel();
       void this.#kinds.whenSynced().then(() => {
         late.cancel();
         this.#synced.resolve();

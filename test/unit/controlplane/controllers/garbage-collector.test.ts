@@ -93,7 +93,7 @@ describe('the collector', () => {
     ['/apis/apps/v1', { resources: [{ name: 'replicasets', kind: 'ReplicaSet', namespaced: true, verbs: VERBS }] }],
   ];
 
-  function start(set: ReplicaSet, pod: Pod) {
+  function start(set: ReplicaSet, pod: Pod, isListed = true) {
     const env = environment();
     const shared = new Map<string, ReadableStore<Identified>>([
       ['/api/v1/pods', env.informers.pods],
@@ -104,7 +104,7 @@ describe('the collector', () => {
       whole: (path) => shared.get(path),
       watchMetadata: (_what, path) => {
         const store = new Store<Identified>();
-        store.replace([]);
+        if (isListed) store.replace([]);
         metadata.set(path, store);
         return store;
       },
@@ -162,6 +162,15 @@ describe('the collector', () => {
     const { reads } = client;
     await clock.advance(4 * UNSEEN_MS);
     expect([writes(), client.reads]).toEqual([[], reads]);
+  });
+
+  it('sets no timer that outlives it, when lists have not come by its end', async () => {
+    const { clock, stop } = start(setOf('web'), makePod('other'), false);
+    await settle();
+    expect(clock.timers).toBeGreaterThan(0);
+    stop.abort();
+    await settle();
+    expect(clock.timers).toBe(0);
   });
 
   it('in the foreground deletes the dependents, then lets the owner go', async () => {
