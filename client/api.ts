@@ -28,6 +28,8 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
   /** As PartialObjectMetadata: apiVersion, kind and metadata alone, in a list as in a single object. */
   readonly metadataOnly?: boolean;
+  /** Of /api and /apis: everything below them in one response (an APIGroupDiscoveryList), from a server that has that form. */
+  readonly aggregatedDiscovery?: boolean;
 }
 
 export interface DeleteOptions extends RequestOptions {
@@ -277,7 +279,12 @@ export class ApiClient {
   }
 }
 
+const AGGREGATED_DISCOVERY = ['v2', 'v2beta1'].map(
+  (version) => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`,
+);
+
 function acceptOf({ verb, options }: Call): string {
+  if (options.aggregatedDiscovery === true) return [...AGGREGATED_DISCOVERY, 'application/json'].join(',');
   if (options.metadataOnly !== true) return 'application/json';
   const kind = verb === 'LIST' ? 'PartialObjectMetadataList' : 'PartialObjectMetadata';
   return `application/json;as=${kind};g=meta.k8s.io;v=v1`;
