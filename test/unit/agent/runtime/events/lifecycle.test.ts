@@ -289,9 +289,14 @@ describe('without events', () => {
   test('the relist finds the exit of what was seen running after its exit had been reported', async () => {
     const { fake, runtime, next, events } = await setup({ cri: false, containerd: true }, { relistPeriodMs: 20 });
     await runtime.capabilities();
+    // No list shows it before the exit has been reported.
+    const { promise, resolve } = Promise.withResolvers<void>();
+    for (const list of ['ListContainers', 'ListPodSandbox']) fake.retained.set(list, promise);
     fake.set('c1', { state: 'CONTAINER_UNKNOWN' });
     sendExit(fake, 'c1');
     await next(({ type }) => type === 'containerDied');
+    fake.retained.clear();
+    resolve();
     fake.set('c1', { state: 'CONTAINER_RUNNING' });
     expect((await runtime.observePod(POD)).containers).toMatchObject([{ state: 'running' }]);
     events.length = 0;
