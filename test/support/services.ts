@@ -8,7 +8,7 @@ export const SERVICES: readonly string[] = [
   'test/e2e/conformance/*.test.ts',
   'test/e2e/controlplane/*.test.ts',
   'test/e2e/csi-agent/{groups,kill,local}.test.ts',
-  'test/e2e/csi-driver/{crash,sanity,strict}.test.ts',
+  'test/e2e/csi-driver/{crash,disks,sanity,strict}.test.ts',
   'test/e2e/disk/writers.test.ts',
   'test/e2e/dns/server.test.ts',
   'test/e2e/experiment/command.test.ts',

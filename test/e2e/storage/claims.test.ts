@@ -1,6 +1,5 @@
 // Claims, volumes and attachments from the API's side: an embedded API server, the control plane and the real
 // loop-device driver, without an agent. The test writes what a node would (CSINode, labels, volumes in use).
-// One file past 500 lines, since all share one API server, one control plane and one driver.
 
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,9 +16,10 @@ import {
   type PersistentVolumeClaim,
   type VolumeAttachment,
 } from '../../../controlplane/storage/objects.ts';
-import { type RunningDriver, startDriver } from '../../../csi/driver/main.ts';
+import type { RunningDriver } from '../../../csi/driver/main.ts';
 import { DRIVER_NAME, TOPOLOGY_KEY } from '../../../csi/driver/names.ts';
 import { Cluster, eventually } from '../controlplane/cluster.ts';
+import { renewLeases, startLoopDriver } from './stand.ts';
 
 const STORAGE = 'storage.k8s.io/v1';
 /** The driver is on n1 and can attach to n2; n3 does not have it. */
@@ -34,38 +34,8 @@ let admin: ApiClient;
 let renewing: NodeJS.Timeout | undefined;
 const faults = (): string => join(dir, 'faults');
 
-async function startTheDriver(): Promise<RunningDriver> {
-  return await startDriver(
-    {
-      endpoint: `unix://${dir}/csi.sock`,
-      stateDir: join(dir, 'state'),
-      nodeId: 'n1',
-      peerNodes: ['n2'],
-      attach: true,
-      mountGroup: false,
-      maxVolumes: 128,
-      poolBytes: Number(POOL),
-      faultFile: faults(),
-      requiredSecrets: { CreateVolume: { key: 'right' } },
-    },
-    () => undefined,
-  );
-}
-
-/** The nodes' sign of life, as a kubelet's. */
-async function renewLeases(): Promise<void> {
-  for (const name of NODES) {
-    const spec = {
-      holderIdentity: name,
-      leaseDurationSeconds: 40,
-      renewTime: new Date().toISOString().replace('Z', '000Z'),
-    };
-    const path = resourcePath('coordination.k8s.io/v1', 'leases', { namespace: 'kube-node-lease' });
-    const renewed = await find(`${path}/${name}`);
-    if (renewed === undefined) await admin.create(path, { metadata: { name }, spec });
-    else await admin.patch(`${path}/${name}`, { spec }, 'merge');
-  }
-}
+const startTheDriver = (): Promise<RunningDriver> =>
+  startLoopDriver(dir, { poolBytes: Number(POOL), faultFile: faults() });
 
 async function create(path: string, object: object): Promise<void> {
   await admin.create(path, object);
@@ -192,10 +162,10 @@ beforeAll(async () => {
     metadata: { name: DRIVER_NAME },
     spec: { attachRequired: true },
   });
-  await renewLeases();
+  await renewLeases(admin, NODES);
   // However long a test takes: nodes that are silent are taken for lost.
   renewing = setInterval(() => {
-    renewLeases().catch((error: unknown) => cluster.logs.push(`the leases: ${error}`));
+    renewLeases(admin, NODES).catch((error: unknown) => cluster.logs.push(`the leases: ${error}`));
   }, 5_000);
   await makeClass('now');
   await makeClass('later', { volumeBindingMode: 'WaitForFirstConsumer' });

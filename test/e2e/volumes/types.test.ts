@@ -1,6 +1,5 @@
 // Every volume type that needs no driver, in real pods on this machine: what a container finds in it, with which owners and
 // modes, and the events of a pod whose volume cannot be mounted.
-// One file past 500 lines, since all types share one namespace with the objects that they are made of.
 
 import { chmod, chown, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
@@ -27,6 +26,7 @@ import {
 } from '../agent/harness.ts';
 import type { TestLab } from '../support/lab.ts';
 import { shareLab } from '../support/shared-lab.ts';
+import { ABSENT } from './absent.ts';
 
 const GROUP = 4321;
 const USER = 1234;
@@ -454,51 +454,7 @@ describe('a mount of a volume', () => {
 });
 
 describe('what cannot be had', () => {
-  const rows: readonly [string, NonNullable<PodSpec['volumes']>[number] & { image?: object }, RegExp][] = [
-    [
-      'a-directory',
-      { name: 'v', hostPath: { path: '/etc/passwd', type: 'Directory' } },
-      /hostPath type check failed: \/etc\/passwd is not a directory/,
-    ],
-    [
-      'a-file',
-      { name: 'v', hostPath: { path: '/etc', type: 'File' } },
-      /hostPath type check failed: \/etc is not a file/,
-    ],
-    [
-      'a-socket',
-      { name: 'v', hostPath: { path: '/etc', type: 'Socket' } },
-      /hostPath type check failed: \/etc is not a socket file/,
-    ],
-    [
-      'a-device',
-      { name: 'v', hostPath: { path: '/dev/null', type: 'BlockDevice' } },
-      /hostPath type check failed: \/dev\/null is not a block device/,
-    ],
-    [
-      'a-char',
-      { name: 'v', hostPath: { path: '/etc', type: 'CharDevice' } },
-      /hostPath type check failed: \/etc is not a character device/,
-    ],
-    ['no-secret', { name: 'v', secret: { secretName: 'nowhere' } }, /secret "nowhere" not found/],
-    ['no-map', { name: 'v', configMap: { name: 'nowhere' } }, /configmap "nowhere" not found/],
-    [
-      'no-key',
-      { name: 'v', configMap: { name: 'settings', items: [{ key: 'nope', path: 'p' }] } },
-      /configmap references non-existent config key: nope/,
-    ],
-    [
-      'no-server',
-      { name: 'v', nfs: { server: 'files.invalid', path: '/none' } },
-      /mount failed: exit status 32\nMounting command: mount\nMounting arguments: .*-t nfs files\.invalid:\/none .*\nOutput: \S/,
-    ],
-    [
-      'no-image',
-      { name: 'v', image: { reference: 'busybox:stable' } },
-      /no volume plugin matched: containerd \S+ cannot mount images, 2\.1 or newer is needed/,
-    ],
-  ];
-  test.each(rows)('%s: an event reports it, and the pod waits', async (name, volume, message) => {
+  test.each(ABSENT)('%s: an event reports it, and the pod waits', async (name, volume, message) => {
     await apply(lab, podOf(name, [volume]));
     // A resolver may take its time over a name that there is not.
     const event = await eventWhen(lab, name, 'FailedMount', message, 300_000);
