@@ -122,9 +122,14 @@ export interface DiffOptions {
   readonly mentioning?: readonly string[];
 }
 
+/** Processes end, and a network namespace that is mounted nowhere goes with its last one. */
+function goesByItself(part: MachinePart, text: string): boolean {
+  return part === 'process' || (part === 'network namespace' && !text.includes(' at '));
+}
+
 /**
- * What is there after and was not before ("left behind"), and the other way round ("gone"), one line each. A process
- * that was there before and has ended is no difference: processes end.
+ * What is there after and was not before ("left behind"), and the other way round ("gone"), one line each; but for what goes
+ * by itself.
  */
 export function diffMachine(
   before: MachineSnapshot,
@@ -140,9 +145,8 @@ export function diffMachine(
       if (part === 'cgroup' && isOthersCgroup(text, before.cgroup)) continue;
       lines.push(`left behind: ${part} ${text}`);
     }
-    if (part === 'process') continue;
     for (const [key, text] of before[part]) {
-      if (part === 'cgroup' && !OWN_CGROUP.test(text)) continue;
+      if (goesByItself(part, text) || (part === 'cgroup' && !OWN_CGROUP.test(text))) continue;
       if (!after[part].has(key) && relevant(text)) lines.push(`gone: ${part} ${text}`);
     }
   }
@@ -255,7 +259,8 @@ function networkNamespaces(
   processes: readonly ProcessEntry[],
   mounts: readonly { readonly root: string; readonly path: string }[],
 ): readonly string[] {
-  const found = new Set<string>();
+  // The machine's own is there, whether or not one of the processes is in it.
+  const found = new Set<string>([readlinkSync('/proc/self/ns/net')]);
   for (const mount of mounts) if (mount.root.startsWith('net:[')) found.add(`${mount.root} at ${mount.path}`);
   for (const entry of processes) {
     try {

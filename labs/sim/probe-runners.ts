@@ -18,7 +18,7 @@ export function simProbeRunners(
 ): Pick<ProbeRunners, 'httpGet' | 'tcpSocket'> {
   const ask = async (host: string, port: number, kind: ProbeKind, signal: AbortSignal): Promise<ProbeOutcome> => {
     await clock.sleep(1, signal);
-    const process = runtime.listener(host, port)?.process;
+    const process = runtime.state.listener(host, port)?.process;
     if (process === undefined) return { kind: 'failure', output: `dial tcp ${host}:${port}: connection refused` };
     return processes.isWell(process, kind)
       ? { kind: 'success', output: 'ok' }

@@ -1,57 +1,35 @@
 // A container runtime in memory: sandboxes, containers, their processes and images, as containerd keeps them, and what
 // each call of CRI does to them. It can be restarted and be reached over a bad line. It checks nothing: rules.ts does.
-// Past 500 lines, since its calls share one state; exec, images, events and messages have files of their own.
 
 import { join } from 'node:path';
 import { RuntimeError, type RuntimeImage } from '../../../agent/ports/runtime.ts';
 import { ANNOTATION_HASH, LABEL_CONTAINER_NAME, podRefOf } from '../../../agent/runtime/config/labels.ts';
-import { type Clock, ZERO_TIME } from '../../../lib/clock.ts';
 import { errorMessage } from '../../../lib/errors.ts';
 import type { ContainerEventType__Output } from '../../../proto/gen/runtime/v1/ContainerEventType.ts';
 import type { CreateContainerRequest__Output } from '../../../proto/gen/runtime/v1/CreateContainerRequest.ts';
 import type { LinuxContainerResources__Output } from '../../../proto/gen/runtime/v1/LinuxContainerResources.ts';
 import type { RunPodSandboxRequest__Output } from '../../../proto/gen/runtime/v1/RunPodSandboxRequest.ts';
-import type { Dice } from '../dice.ts';
 import type { SimDiskSpace } from '../disk-space.ts';
-import type { Faults } from '../faults.ts';
 import { SimImages } from '../images.ts';
-import type { Journal } from '../journal.ts';
 import { Line, type LineFailure } from '../line.ts';
-import type { MeantContainers } from '../meant.ts';
-import type { SimMemory } from '../memory.ts';
-import type { Process, ProcessTable } from '../processes.ts';
-import type { SimShim } from '../shim.ts';
-import type { Weather } from '../weather.ts';
-import type { ContainerWitness, Prerequisites, RuntimeRules, RuntimeWitness } from '../witness.ts';
+import type { Process } from '../processes.ts';
+import type { ContainerWitness } from '../witness.ts';
 import { criError } from './errors.ts';
 import { RuntimeEvents } from './events.ts';
 import { execSync } from './exec.ts';
 import type { RuntimeKind } from './kinds.ts';
 import { containerStatus, nanos, sandboxStatus } from './messages.ts';
 import { beginLog, removeLogLinks, writeLastWords } from './output.ts';
-import { containerName, type Instance, RuntimeState, ruledInstances, type Sandbox, sandboxName } from './state.ts';
-
-export interface SimCriParts {
-  readonly kind: RuntimeKind;
-  readonly clock: Clock;
-  readonly dice: Dice;
-  readonly journal: Journal;
-  readonly rules: RuntimeRules;
-  readonly network: SimShim;
-  readonly processes: ProcessTable;
-  readonly prerequisites: Prerequisites;
-  readonly meant: MeantContainers;
-  readonly timing: ContainerWitness;
-  readonly nodeRules: RuntimeWitness;
-  readonly weather: Weather;
-  readonly memory: SimMemory;
-  readonly faults: Faults;
-  /** False: containers write no termination message but their own. */
-  readonly lastWords?: boolean;
-  readonly images?: SimImages;
-  /** What containers write is counted. */
-  readonly space?: SimDiskSpace;
-}
+import type { SimCriParts } from './parts.ts';
+import {
+  containerName,
+  type Instance,
+  newInstance,
+  RuntimeState,
+  ruledInstances,
+  type Sandbox,
+  sandboxName,
+} from './state.ts';
 
 const CODES: Readonly<Record<LineFailure, string>> = {
   refused: 'UNKNOWN',
@@ -197,17 +175,6 @@ export class SimCri {
       if (process !== undefined && spec.container.image === name) return;
     }
     this.images.held.delete(name);
-  }
-
-  /** Who answers at an address and port: the one container that says it listens there. */
-  listener(host: string, port: number): Instance | undefined {
-    for (const instance of this.state.instances()) {
-      if (instance.process === undefined) continue;
-      const sandbox = this.state.sandbox(instance.sandboxId);
-      if (sandbox?.ips.includes(host) !== true) continue;
-      if (instance.spec.container.ports?.some(({ containerPort }) => containerPort === port)) return instance;
-    }
-    return undefined;
   }
 
   // ---------------------------------------------------------------- inside
@@ -371,7 +338,7 @@ export class SimCri {
     const image = this.images.find(config.image?.image ?? '');
     if (image === undefined) throw refuse('NOT_FOUND', `image "${config.image?.image}": not found`);
     const spec = this.#parts.meant.find(pod.uid, name, config.annotations[ANNOTATION_HASH] ?? '');
-    const instance: Instance = {
+    const instance = newInstance({
       id: `${pod.name}.${name}-${++this.#sequence}`,
       sandboxId: sandbox.id,
       pod,
@@ -382,15 +349,7 @@ export class SimCri {
       image,
       logPath: join(sandbox.config.log_directory, config.log_path),
       createdAt: this.#parts.clock.now(),
-      resources: config.linux?.resources ?? undefined,
-      startedAt: ZERO_TIME,
-      process: undefined,
-      end: undefined,
-      shown: 'created',
-      starting: false,
-      removedUnstarted: false,
-      shownEnd: Promise.withResolvers<void>(),
-    };
+    });
     this.#parts.rules.containerCreated(instance);
     this.state.addInstance(instance);
     this.#parts.timing.created?.(instance);

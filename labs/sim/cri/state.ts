@@ -3,7 +3,7 @@
 
 import type { RuntimeImage } from '../../../agent/ports/runtime.ts';
 import { type ContainerSpec, type PodRef, type PodUID, RuntimeError } from '../../../agent/ports/runtime.ts';
-import type { EpochMs } from '../../../lib/clock.ts';
+import { type EpochMs, ZERO_TIME } from '../../../lib/clock.ts';
 import type { ContainerConfig__Output } from '../../../proto/gen/runtime/v1/ContainerConfig.ts';
 import type { LinuxContainerResources__Output } from '../../../proto/gen/runtime/v1/LinuxContainerResources.ts';
 import type { PodSandboxConfig__Output } from '../../../proto/gen/runtime/v1/PodSandboxConfig.ts';
@@ -64,6 +64,26 @@ export interface Instance {
   readonly shownEnd: PromiseWithResolvers<void>;
 }
 
+type NewInstance = Pick<
+  Instance,
+  'id' | 'sandboxId' | 'pod' | 'name' | 'restartCount' | 'config' | 'spec' | 'image' | 'logPath' | 'createdAt'
+>;
+
+/** Created, and not started. */
+export function newInstance(of: NewInstance): Instance {
+  return {
+    ...of,
+    resources: of.config.linux?.resources ?? undefined,
+    startedAt: ZERO_TIME,
+    process: undefined,
+    end: undefined,
+    shown: 'created',
+    starting: false,
+    removedUnstarted: false,
+    shownEnd: Promise.withResolvers<void>(),
+  };
+}
+
 /** One instance of a container, as rules see it. */
 export interface RuledInstance {
   readonly name: string;
@@ -106,6 +126,16 @@ export class RuntimeState {
 
   inSandbox(id: string): Instance[] {
     return [...this.#instances.values()].filter(({ sandboxId }) => sandboxId === id);
+  }
+
+  /** Who answers at an address and port: the one container that says it listens there. */
+  listener(host: string, port: number): Instance | undefined {
+    for (const instance of this.instances()) {
+      if (instance.process === undefined) continue;
+      if (this.sandbox(instance.sandboxId)?.ips.includes(host) !== true) continue;
+      if (instance.spec.container.ports?.some(({ containerPort }) => containerPort === port)) return instance;
+    }
+    return undefined;
   }
 
   #record(ref: PodRef): PodRecord {

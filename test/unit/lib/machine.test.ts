@@ -28,7 +28,8 @@ describe('comparing two looks at a machine', () => {
   });
 
   it.each(MACHINE_PARTS.filter((part) => part !== 'process'))('tells a %s that is gone', (part) => {
-    expect(diffMachine(snapshot({ [part]: ['/kubepods/x'] }), snapshot({}))).toEqual([`gone: ${part} /kubepods/x`]);
+    const text = 'net:[1] at /kubepods/x';
+    expect(diffMachine(snapshot({ [part]: [text] }), snapshot({}))).toEqual([`gone: ${part} ${text}`]);
   });
 
   it('ignores a cgroup of another program that is gone with it', () => {
@@ -49,8 +50,9 @@ describe('comparing two looks at a machine', () => {
     expect(diffMachine(snapshot({ cgroup: before }), snapshot({ cgroup: [...before, made] }))).toEqual(lines);
   });
 
-  it('does not mind a process that was there before and has ended', () => {
-    expect(diffMachine(snapshot({ process: ['1 x'] }), snapshot({}))).toEqual([]);
+  it('does not mind a process that was there before and has ended, nor the network namespace that it alone was in', () => {
+    const before = snapshot({ process: ['1 x'], 'network namespace': ['net:[1]'] });
+    expect(diffMachine(before, snapshot({}))).toEqual([]);
   });
 
   it('says nothing when nothing differs', () => {
