@@ -11,13 +11,13 @@ import { type DemoPart, runDemo } from './run.ts';
 import { showCluster } from './show-cluster.ts';
 import { showPod } from './show-pod.ts';
 
-/** A lost node is noticed after 16 seconds, not 40: its lease is renewed every four, and not every ten as usual. A busy machine makes that late. */
+/** A lost node is noticed after 10 seconds, not 40: its lease is renewed every 2.5, and not every 10. Busy machines renew late. */
 const CLUSTER = {
   nodes: { count: 2 },
   proxy: 'iptables',
   dns: true,
-  kubeletConfiguration: { nodeLeaseDurationSeconds: 16 },
-  controlplaneFlags: ['--node-monitor-grace-period', '16s'],
+  kubeletConfiguration: { nodeLeaseDurationSeconds: 10 },
+  controlplaneFlags: ['--node-monitor-grace-period', '10s'],
 } as const;
 
 export interface DemoFlags {
