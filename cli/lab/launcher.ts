@@ -27,6 +27,7 @@ export interface LauncherOptions {
 export class Launcher {
   readonly #options: LauncherOptions;
   readonly #supervisors = new Map<LabProcess, Supervisor>();
+  #released = false;
 
   constructor(options: LauncherOptions) {
     this.#options = options;
@@ -51,8 +52,10 @@ export class Launcher {
     return supervisor;
   }
 
+  /** Rejects when the program cannot be started, and once everything is to stop: a start has several branches, which end later. */
   async launch(name: LabProcess, start: () => Promise<Child>): Promise<Child> {
     const { paths, clock, say, restart, of = '', onHopeless } = this.#options;
+    if (this.#released) throw new Error(`${name}${of} is not started: everything stops`);
     const supervisor = new Supervisor({
       name: `${name}${of}`,
       clock,
@@ -77,8 +80,9 @@ export class Launcher {
     return this.launch(name, () => startChild({ ...program, env, lifeline, ...files }));
   }
 
-  /** Ends what is still being prepared: from now on no process is started again. */
+  /** Ends what is still being prepared: from now on no process is started, nor started again. */
   async release(): Promise<void> {
+    this.#released = true;
     await Promise.all([...this.#supervisors.values()].map((supervisor) => supervisor.release()));
   }
 

@@ -9,6 +9,7 @@ import { errorMessage, isErrno } from '../../lib/errors.ts';
 import { signalProcess } from '../../lib/processes.ts';
 import { type Child, removePidFile } from './child.ts';
 
+const ignore = (): void => undefined;
 const RESTART: BackoffPolicy = { initialMs: 250, maxMs: 10_000, factor: 2, resetMs: 60_000 };
 
 export interface SupervisorOptions {
@@ -36,7 +37,7 @@ export class Supervisor {
   #ends = 0;
   #backoff: BackoffEntry | undefined;
   #timer: Timer | undefined;
-  /** The restart that is under way; `stop` waits for it, or its child would be orphaned. */
+  /** The start that is under way, also the first one; `stop` waits for it, or its child would be orphaned. */
   #starting: Promise<void> = Promise.resolve();
 
   constructor(options: SupervisorOptions) {
@@ -53,10 +54,14 @@ export class Supervisor {
   }
 
   /** The first start. Rejects when the program cannot be started at all. */
-  async start(): Promise<Child> {
-    const child = await this.#run();
-    this.#adopt(child);
-    return child;
+  start(): Promise<Child> {
+    const started = this.#run().then((child) => {
+      this.#adopt(child);
+      return child;
+    });
+    // Who asked for it gets the error; here only its end matters.
+    this.#starting = started.then(ignore, ignore);
+    return started;
   }
 
   async #run(): Promise<Child> {
@@ -117,7 +122,7 @@ export class Supervisor {
   async resume(): Promise<void> {
     this.#halted = false;
     if (this.#stopping || this.#child !== undefined) return;
-    this.#adopt(await this.#run());
+    await this.start();
   }
 
   /** From now on its end is expected: it is not started again. Resolves when no start is under way. */

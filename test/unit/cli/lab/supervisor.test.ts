@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Child, type ExitStatus, startChild } from '../../../../cli/lab/child.ts';
+import { Launcher } from '../../../../cli/lab/launcher.ts';
+import { labPaths } from '../../../../cli/lab/paths.ts';
 import { finalLine, lastLine, Supervisor } from '../../../../cli/lab/supervisor.ts';
 import { isAlive, signalProcess } from '../../../../lib/processes.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -119,5 +121,40 @@ describe('a supervisor', () => {
     await clock.advance(60_000);
     expect(supervisor.child).toBeUndefined();
     await supervisor.stop(1000);
+  });
+
+  it('ends a process whose first start is under way when it is stopped', async () => {
+    const clock = new VirtualClock();
+    const [logFile, pidFile] = [join(directory, 'x.log'), join(directory, 'pid')];
+    const begun = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    const start = async (): Promise<Child> => {
+      begun.resolve();
+      await goOn.promise;
+      return await startChild({ command: 'sleep', args: ['600'], logFile, pidFile });
+    };
+    const supervisor = new Supervisor({ name: 'dns', clock, say: () => undefined, start, logFile, pidFile });
+    const started = supervisor.start();
+    await begun.promise;
+    const stopped = supervisor.stop(1000);
+    goOn.resolve();
+    const { id } = await started;
+    await stopped;
+    expect(await isAlive(id)).toBe(false);
+  });
+});
+
+describe('the processes of a lab', () => {
+  it('are not started any more once everything is to stop', async () => {
+    const launcher = new Launcher({
+      paths: labPaths(directory),
+      env: {},
+      clock: new VirtualClock(),
+      say: () => undefined,
+      onHopeless: () => undefined,
+    });
+    await launcher.release();
+    const start = (): Promise<Child> => Promise.reject(new Error('started'));
+    await expect(launcher.launch('dns', start)).rejects.toThrow('dns is not started: everything stops');
   });
 });
