@@ -10,7 +10,7 @@ import { isErrno } from './errors.ts';
 import { type Exec, exec } from './exec.ts';
 import { listLoopDevices } from './loop-devices.ts';
 import { normaliseIptables, normaliseNft } from './machine-rules.ts';
-import { environmentOf } from './marked-processes.ts';
+import { carriesMark } from './marked-processes.ts';
 import { readMounts } from './mounts.ts';
 import { listProcesses, type ProcessEntry, readOfProcess } from './processes.ts';
 import { retry, steadyPauses } from './retry.ts';
@@ -240,12 +240,9 @@ async function relevantProcesses(mark: string | undefined): Promise<readonly Pro
   const byPid = new Map(entries.map((entry) => [entry.pid, entry]));
   const orphans = [process.pid, ...entries.filter(({ ppid }) => ppid <= 1).map(({ pid }) => pid)];
   const cgroups = new Map(orphans.map((pid) => [pid, readOfProcess(`/proc/${pid}/cgroup`)]));
-  const isMarked = (pid: number): boolean =>
-    environmentOf(pid)
-      .split('\0')
-      .includes(mark ?? '');
+  const isMarked = mark === undefined ? undefined : (pid: number): boolean => carriesMark(pid, mark);
   const isOurs = (entry: ProcessEntry): boolean =>
-    ownerOf(entry, byPid, process.pid, (pid) => cgroups.get(pid), mark === undefined ? undefined : isMarked) === 'ours';
+    ownerOf(entry, byPid, process.pid, (pid) => cgroups.get(pid), isMarked) === 'ours';
   return entries.filter((entry) => entry.pid > 2 && entry.pid !== process.pid && isOurs(entry));
 }
 

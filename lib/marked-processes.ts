@@ -6,7 +6,7 @@ import { isErrno } from './errors.ts';
 import { descendants, listProcesses, type ProcessEntry } from './processes.ts';
 
 /** Its variables, each with a NUL after it; '' where it is gone, or may not be read. */
-export function environmentOf(pid: number): string {
+function environmentOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'latin1');
   } catch (error) {
@@ -16,14 +16,19 @@ export function environmentOf(pid: number): string {
   }
 }
 
+/** `mark`: "VARIABLE=value". False for a process that is gone, or whose environment may not be read. */
+export function carriesMark(pid: number, mark: string): boolean {
+  return environmentOf(pid).split('\0').includes(mark);
+}
+
 /** Never this process itself, nor what it was started by. */
 export async function markedProcesses(variable: string, value: string): Promise<readonly ProcessEntry[]> {
   const entries = await listProcesses();
-  const marker = `${variable}=${value}`;
+  const mark = `${variable}=${value}`;
   const marked: number[] = [];
   for (const entry of entries) {
     if (entry.argv.length === 0 || entry.state === 'Z') continue;
-    if (environmentOf(entry.pid).split('\0').includes(marker)) marked.push(entry.pid);
+    if (carriesMark(entry.pid, mark)) marked.push(entry.pid);
   }
   const own = new Set<number>();
   for (let pid = process.pid; pid > 1 && !own.has(pid); ) {
